@@ -1,0 +1,1 @@
+"""Private federated convex optimisation for when nobody is trusted and not everyone shows up."""

@@ -1,0 +1,50 @@
+"""What can go wrong, and the checks that say so before anything private is released.
+
+Every message is one sentence for the person who will read it: what was wrong, with its value, and what would be right.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+class AnechoicError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class BadInput(AnechoicError, ValueError):
+    """A setting, a file or an array cannot be used; nothing was released."""
+
+
+class Refused(AnechoicError):
+    """A machine declines to release: its budget, its records or its policy do not allow it. Nothing was released."""
+
+
+class MissingExtra(AnechoicError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed: pip install 'anechoic[{extra}]'")
+
+
+def positive(name: str, value: float) -> float:
+    """Return ``value`` if it is a finite number above zero, and refuse it otherwise."""
+    if not (isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value) and value > 0):
+        raise BadInput(f"{name} must be a finite number above 0, not {value!r}")
+    return float(value)
+
+
+def whole(name: str, value: int, *, least: int = 1) -> int:
+    """Return ``value`` if it is a whole number of at least ``least``, and refuse it otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise BadInput(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
+def finite(name: str, array: np.ndarray[Any, np.dtype[Any]]) -> None:
+    """Refuse an array that holds a NaN or an infinity."""
+    if not np.isfinite(array).all():
+        raise BadInput(f"{name} holds a NaN or an infinity; clean the data before it is used")
