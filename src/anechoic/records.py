@@ -25,7 +25,7 @@ class Records(NamedTuple):
     labels: npt.NDArray[Any]
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """How many records there are."""
         return int(self.features.shape[0])
 
@@ -38,7 +38,8 @@ class Records(NamedTuple):
         features, labels = np.asarray(self.features), np.asarray(self.labels)
         if features.ndim != 2 or labels.ndim != 1 or features.shape[0] != labels.shape[0]:
             raise BadInput(
-                f"{name} need features of shape (n, k) and labels of shape (n,), not {features.shape} and {labels.shape}"
+                f"{name} need features of shape (n, k) and labels of shape (n,), "
+                f"not {features.shape} and {labels.shape}"
             )
         if features.shape[0] == 0:
             raise BadInput(f"{name} are empty")

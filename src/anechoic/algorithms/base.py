@@ -1,0 +1,214 @@
+"""What an algorithm is: a rule for the machines and a rule for the server, pure functions over small states.
+
+An engine carries messages between the two rules and adds nothing; clipping, noise, ledger and budget sit between the
+rule and the wire, where no algorithm can go round them (:mod:`anechoic.engines.machine`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from anechoic.errors import BadInput, positive, whole
+from anechoic.privacy.schedules import OneRelease, Schedule
+from anechoic.problems.base import Problem, Term
+from anechoic.records import Vector
+
+Ints = npt.NDArray[np.integer[Any]]
+Floats = npt.NDArray[np.float64]
+
+
+class Card(NamedTuple):
+    """One line of the product's table of algorithms."""
+
+    name: str
+    trusts: str
+    passes: str
+    gradients: str
+    guarantee: str
+    reference: str
+
+
+class Keeps(Enum):
+    """What a machine's memory holds between its messages, and so what law the messages' noise has."""
+
+    NOTHING = "nothing: every message carries fresh noise alone"
+    NOISE = "the noise it sent last, to be cancelled by the next message"
+    SIGNAL = "the sum of its corrections, sent whole under fresh noise"
+    OTHER = "something else, which only the engine 'machines' can follow"
+
+
+class Query(NamedTuple):
+    """What the server asks of a machine in one round: the sum of weighted gradients that a record contributes."""
+
+    round: int
+    terms: tuple[Term, ...]
+    phase: int = 0
+
+
+class Segment(NamedTuple):
+    """A stretch of rounds within which a machine may be called ``cap`` times (None: as often as it has records)."""
+
+    rounds: int
+    cap: int | None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that an algorithm is told, none of it from private data.
+
+    ``records`` is the size of the smallest shard; ``rho`` is infinite where no privacy is asked for; ``clip``, ``step``
+    and ``schedule`` are the algorithm's own choice where they are None, and so is the number of rounds where its phases
+    decide it.
+    """
+
+    problem: Problem
+    machines: int
+    participants: float
+    rounds: int | None
+    records: int
+    batch: int = 1
+    rho: float = math.inf
+    clip: float | None = None
+    step: float | None = None
+    schedule: Schedule | None = None
+
+    def __post_init__(self) -> None:
+        whole("the number of machines", self.machines)
+        positive("the number of participants", self.participants)
+        if self.rounds is not None:
+            whole("the number of rounds", self.rounds)
+        whole("the local batch", self.batch)
+        if self.participants > self.machines:
+            raise BadInput(f"{self.participants} participants a round are more than the {self.machines} machines")
+        if self.batch > self.records:
+            raise BadInput(f"a local batch of {self.batch} is larger than the smallest shard, {self.records} records")
+        if not self.rho > 0:
+            raise BadInput(f"ρ must be above 0, not {self.rho}")
+        for name, value in (("the clip", self.clip), ("the step size", self.step)):
+            if value is not None:
+                positive(name, value)
+
+    @property
+    def horizon(self) -> int:
+        """T, of an algorithm that must be told it."""
+        if self.rounds is None:
+            raise BadInput("this algorithm needs to be told the number of rounds")
+        return self.rounds
+
+    @property
+    def rate(self) -> float:
+        """P = m/M, how often a machine is called."""
+        return self.participants / self.machines
+
+
+State = Any
+"""A server's state: a NamedTuple of arrays and numbers, of a type that the algorithm names in ``state_type``."""
+
+Memory = Any
+"""What a machine keeps from a release for the next: an array or a NamedTuple of arrays and numbers."""
+
+
+class Algorithm(ABC):
+    """Base of all algorithms. A subclass gives a card, the two rules and its own formulas for what is not set."""
+
+    card: ClassVar[Card]
+    state_type: ClassVar[type]
+    keeps: ClassVar[Keeps] = Keeps.NOTHING
+    noise_by: ClassVar[str | None] = "machine"
+    """Who adds noise: 'machine', 'server', or None."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.problem = setting.problem
+        self.domain = setting.problem.domain
+        if self.noise_by is not None and math.isinf(setting.rho):
+            raise BadInput(f"{self.card.name} needs a finite ρ; without privacy use 'mu2-sgd' or 'sgd'")
+        if self.noise_by is None and not math.isinf(setting.rho):
+            raise BadInput(f"{self.card.name} gives no privacy: leave ρ out, or choose a private algorithm")
+        self.clip = self.default_clip() if setting.clip is None else setting.clip
+        self.schedule = self.default_schedule() if setting.schedule is None else setting.schedule
+        self.step_size = self.default_step() if setting.step is None else setting.step
+
+    # What the algorithm chooses where nothing is set.
+
+    @abstractmethod
+    def default_clip(self) -> float:
+        """Return the bound that theory gives on what a record contributes; clipping to it never acts."""
+
+    def default_schedule(self) -> Schedule:
+        """Return the schedule of the noise; by default that of a record that meets one release."""
+        return OneRelease()
+
+    @abstractmethod
+    def default_step(self) -> float:
+        """Return η."""
+
+    # Actions of a machine.
+
+    def span(self, phase: int, size: Any, called: Any) -> tuple[Any, Any]:
+        """Return which of its ``size`` records a machine uses in its ``called``-th release (works on arrays too)."""
+        return (called - 1) * self.setting.batch, called * self.setting.batch
+
+    def scale(self, phase: int, called: Ints, sensitivity: Floats) -> Floats:
+        """Return σ of a discloser's ``called``-th releases, each of which one record moves by ``sensitivity``."""
+        setting = self.setting
+        return sensitivity * self.schedule.scale(called, sensitivity=1.0, rho=setting.rho, rounds=setting.horizon)
+
+    def blank(self) -> Memory:
+        """Return the memory of a machine that has released nothing."""
+        return None
+
+    def contribution(self, query: Query, memory: Memory) -> Sequence[Term]:
+        """Return the weighted gradients that every record of the release contributes."""
+        return query.terms
+
+    def reply(self, signal: Vector, noise: Vector, query: Query, memory: Memory) -> tuple[Vector, Memory]:
+        """Return the message and what the machine keeps, from the mean contribution, the fresh noise and the memory."""
+        return signal + noise, None
+
+    # Actions of the server.
+
+    @abstractmethod
+    def start(self, point: Vector) -> State:
+        """Return the state before the first round."""
+
+    @abstractmethod
+    def query(self, state: State) -> Query:
+        """Return what to ask of the round's participants."""
+
+    @abstractmethod
+    def step(self, state: State, mean: Vector, noise: Vector | float) -> State:
+        """Return the state after a round, from the messages' sum over m and the server's own noise (0 if none)."""
+
+    @abstractmethod
+    def output(self, state: State) -> Vector:
+        """Return the model."""
+
+    # What an engine needs to know beforehand.
+
+    def segments(self) -> tuple[Segment, ...]:
+        """Return the stretches of rounds, each with its cap on a machine's calls."""
+        cap = self.schedule.cap(self.setting.horizon) if self.noise_by == "machine" else None
+        return (Segment(self.setting.horizon, cap),)
+
+    def capacity(self, sizes: Ints) -> Ints | None:
+        """Return how often machines with ``sizes`` records can be called, None where records are read again."""
+        return sizes // self.setting.batch
+
+    def largest_sensitivity(self, phase: int) -> float:
+        """Return how far one record moves a message at most: 2C over the fewest records that it is the mean of."""
+        first, stop = self.span(phase, self.setting.records, 1)
+        return 2 * self.clip / int(stop - first)
+
+    @property
+    def linked(self) -> bool:
+        """Whether a release is built on the one before it, so that the ledger must name its parent."""
+        return self.keeps is not Keeps.NOTHING

@@ -1,0 +1,29 @@
+"""Noisy SGD: each message is a gradient under fresh noise. The paper's first peer."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from anechoic.algorithms.base import Card, Query
+from anechoic.algorithms.sgd import Sgd
+from anechoic.records import Vector
+
+
+class NoisySgd(Sgd):
+    """Every record meets one release, so σ² = 4G²/ρ² whatever the number of rounds."""
+
+    card = Card(
+        name="noisy-sgd",
+        trusts="nobody",
+        passes="1",
+        gradients="1",
+        guarantee="each machine's messages are ρ²/2-zCDP",
+        reference="Abadi et al. 2016; Reshef & Levy 2025, §5.3",
+    )
+    noise_by: ClassVar[str | None] = "machine"
+
+    # Actions of machine i.
+
+    def reply(self, signal: Vector, noise: Vector, query: Query, memory: None) -> tuple[Vector, None]:
+        """Send g + y."""
+        return signal + noise, None

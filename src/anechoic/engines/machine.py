@@ -1,0 +1,130 @@
+"""A machine: the only door through which anything about its records leaves it.
+
+Whatever the algorithm, the server and the query are, this is what happens between the question and the answer: the
+query is checked; the records are fetched; the release is charged to the budget; each record's contribution is clipped;
+noise is added. What cannot be done is refused, and then nothing has left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+
+from anechoic.algorithms.base import Algorithm, Memory, Query
+from anechoic.errors import Refused
+from anechoic.privacy.budget import Budget
+from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
+from anechoic.privacy.noise import NoiseSource
+from anechoic.records import Records, Vector
+
+
+class Reply(NamedTuple):
+    """What a machine sends: the number of its release, the message, and which of its records were used."""
+
+    machine: int
+    number: int
+    message: Vector
+    use: Use
+
+
+class Machine:
+    """One machine of a federation.
+
+    Parameters
+    ----------
+    index : int
+        Its number in the federation.
+    records : Records
+        Its private records, read front to back.
+    algorithm : Algorithm
+        The rule by which it answers.
+    noise : NoiseSource
+        Where its noise comes from.
+    ledger : Ledger
+        Where it writes down what it releases.
+    budget : Budget
+        What it will not exceed.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        records: Records,
+        algorithm: Algorithm,
+        noise: NoiseSource,
+        ledger: Ledger,
+        budget: Budget,
+    ) -> None:
+        self.index = index
+        self.records = records
+        self.algorithm = algorithm
+        self.noise = noise
+        self.ledger = ledger
+        self.budget = budget
+        self.releases = 0
+        self.used = 0
+        self._memories: dict[int, Memory] = {NO_PARENT: algorithm.blank()}
+
+    def answer(self, query: Query, parent: int, query_hash: str = "") -> Reply:
+        """Release an answer built on release ``parent``, the last one that the server has absorbed (0: none).
+
+        Raises
+        ------
+        Refused
+            The query is not finite, the parent is unknown, the records have run out, or the budget does not allow it.
+            Nothing was released then.
+        """
+        algorithm, clip = self.algorithm, self.algorithm.clip
+        self._check(query, parent)
+        memory = self._memories[parent]
+        number = self.releases + 1
+        first, stop = algorithm.span(query.phase, self.records.size, number)
+        if stop > self.records.size or first >= stop:
+            raise Refused(
+                f"machine {self.index} has run dry: it holds {self.records.size} records and release {number} "
+                f"would use records {first} to {stop}"
+            )
+        use = Use(self.index, first, stop, 2 * clip / (stop - first))
+        signal = algorithm.problem.clipped_sum(
+            algorithm.contribution(query, memory), self.records.rows(slice(first, stop)), clip
+        ) / (stop - first)
+        if not np.isfinite(signal).all():
+            raise Refused(f"machine {self.index} computed a gradient that is not finite")
+        sigma = 0.0
+        if algorithm.noise_by == "machine":
+            sigma = float(algorithm.scale(query.phase, np.asarray(number), np.asarray(use.sensitivity)))
+        if algorithm.noise_by != "server":
+            linked_to = parent if algorithm.linked else NO_PARENT
+            self.budget.charge(number, linked_to, sigma, [use])
+            self.ledger.append(Release(self.index, number, linked_to, query.round, sigma, (use,), query_hash))
+        noise = self.noise.draw(number, sigma, algorithm.problem.dimension)
+        message, self._memories[number] = algorithm.reply(signal, noise, query, memory)
+        self.releases, self.used = number, stop
+        return Reply(self.index, number, message, use)
+
+    def acknowledge(self, number: int) -> None:
+        """Let go of everything older than release ``number``, which the server has durably absorbed."""
+        for old in [known for known in self._memories if known < number]:
+            del self._memories[old]
+            self.budget.forget(old)
+
+    def _check(self, query: Query, parent: int) -> None:
+        dimension = self.algorithm.problem.dimension
+        for weight, point in query.terms:
+            if point.shape != (dimension,):
+                raise Refused(f"the query has a point of shape {point.shape}, the model has {dimension} parameters")
+            if not (np.isfinite(weight) and np.isfinite(point).all()):
+                raise Refused(f"the query of round {query.round} holds a NaN or an infinity")
+        if parent not in self._memories:
+            raise Refused(f"release {parent} is not one that machine {self.index} can build on")
+
+
+def hash_of(query: Query) -> str:
+    """Return a digest of all that a query says, by which a ledger tells queries apart."""
+    digest = hashlib.sha256(repr((query.round, query.phase)).encode())
+    for weight, point in query.terms:
+        digest.update(repr((float(weight), str(point.dtype))).encode())
+        digest.update(np.ascontiguousarray(point).data)
+    return digest.hexdigest()

@@ -1,0 +1,206 @@
+"""One run: a problem, a federation and an algorithm, under one guarantee."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from scipy.stats import norm
+from threadpoolctl import threadpool_limits
+
+from anechoic.algorithms import Algorithm, Setting, find
+from anechoic.algorithms.base import State
+from anechoic.engines.collective import plan, run_collective, supports
+from anechoic.engines.machines import run_machines
+from anechoic.errors import BadInput, whole
+from anechoic.federation import Federation
+from anechoic.participation import Given, Participation, Trace, Uniform
+from anechoic.privacy.certificate import Certificate, certify
+from anechoic.privacy.ledger import Ledger
+from anechoic.privacy.noise import generator
+from anechoic.privacy.schedules import Schedule
+from anechoic.problems.base import Problem
+from anechoic.records import Records, Vector
+
+Engine = Literal["auto", "collective", "machines"]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of a run.
+
+    Attributes
+    ----------
+    model : array
+        The output of the algorithm.
+    ledger : Ledger
+        Every release.
+    certificate : Certificate
+        What the ledger proves, computed from it and from nothing else.
+    engine : str
+        Which engine ran: 'collective' or 'machines'.
+    seconds : float
+        How long the rounds took.
+    """
+
+    model: Vector
+    algorithm: Algorithm
+    state: State
+    trace: Trace
+    ledger: Ledger
+    engine: str
+    seed: int
+    seconds: float
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The certificate of every machine."""
+        return certify(self.ledger, self.trace.machines)
+
+    @property
+    def slack(self) -> float:
+        """What share of the ρ that was asked for remains unspent by the worst-off machine (0: met exactly)."""
+        return 1 - self.certificate.rho / self.algorithm.setting.rho if self.algorithm.noise_by else 0.0
+
+    def accuracy(self, records: Records) -> float | None:
+        """Return the share of records that the model predicts rightly, None where the problem does not classify."""
+        return self.algorithm.problem.accuracy(self.model, records)
+
+    def loss(self, records: Records) -> float:
+        """Return the mean loss of the model."""
+        return self.algorithm.problem.loss(self.model, records)
+
+
+def train(
+    problem: Problem,
+    federation: Federation,
+    algorithm: str | type[Algorithm] = "noise-cancelling",
+    *,
+    participants: int | Participation,
+    rounds: int | None = None,
+    rho: float | None = None,
+    batch: int = 1,
+    clip: float | None = None,
+    step: float | None = None,
+    schedule: Schedule | None = None,
+    seed: int = 0,
+    engine: Engine = "auto",
+    when_dry: Literal["refuse", "replace"] = "refuse",
+    start: Vector | None = None,
+    observe: Callable[[int, Vector], None] | None = None,
+) -> Run:
+    """Simulate one training run and return the model with its ledger and certificate.
+
+    Parameters
+    ----------
+    problem, federation
+        What to minimise, and who holds which records.
+    algorithm : str or type
+        A name from ``anechoic algorithms``, or an :class:`Algorithm` of your own.
+    participants : int or Participation
+        How many machines, drawn uniformly, take part in a round; or a rule of its own.
+    rounds : int, optional
+        T. By default as many as the smallest shard allows (the phases' own number for the localised algorithms).
+    rho : float, optional
+        The guarantee ρ²/2-zCDP for every record; None for the algorithms without privacy.
+    batch : int
+        b, how many fresh records a machine uses in a round.
+    clip, step, schedule
+        Override the algorithm's own formulas. Clipping always acts; the default bound is the one theory gives.
+    seed : int
+        Participation and noise are a function of it. A seeded run can be repeated, so it is a simulation. It repeats
+        to the bit: linear algebra runs on one thread, so that no sum depends on how many cores were free.
+    engine : {'auto', 'collective', 'machines'}
+        'collective' is the fast one, exact in law; 'machines' runs every machine. 'auto' takes the fast one if it can.
+    when_dry : {'refuse', 'replace'}
+        Whether a participation that would exhaust a machine's records is refused, or others are drawn in its place.
+    start : array, optional
+        x_0, by default the domain's middle.
+    observe : callable, optional
+        Called after each round with the number of rounds done and the current model.
+
+    Raises
+    ------
+    BadInput
+        A setting does not fit. Nothing was released.
+    """
+    chosen = find(algorithm) if isinstance(algorithm, str) else algorithm
+    problem.check_records(federation.pool)
+    machines = federation.machines
+    participation = Uniform(machines, participants) if isinstance(participants, int) else participants
+    if participation.machines != machines:
+        raise BadInput(f"the participation is for {participation.machines} machines, the federation has {machines}")
+    seed = whole("the seed", seed, least=0)
+
+    def build(rounds: int | None) -> Algorithm:
+        smallest, asked = int(federation.sizes.min()), math.inf if rho is None else rho
+        who = participation.participants
+        return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, clip, step, schedule))
+
+    rule = build(rounds or 1)
+    if rounds is None:
+        repeats = rule.capacity(federation.sizes) is None
+        rule = build(None if repeats else affordable_rounds(participation, int(federation.sizes.min()) // batch))
+    trace = draw_trace(rule, federation, participation, seed, when_dry)
+    point = problem.domain.start(problem.dimension) if start is None else problem.domain.project(start)
+    if point.shape != (problem.dimension,) or not np.isfinite(point).all():
+        raise BadInput(f"the starting point must be {problem.dimension} finite numbers")
+    name = ("collective" if supports(rule) else "machines") if engine == "auto" else engine
+    if name not in ("collective", "machines"):
+        raise BadInput(f"there is no engine {name!r}; choose 'auto', 'collective' or 'machines'")
+    if rule.capacity(federation.sizes) is None:
+        federation = federation.arranged()
+
+    def watch(done: int, state: State) -> None:
+        if observe is not None:
+            observe(done, rule.output(state))
+
+    run = run_collective if name == "collective" else run_machines
+    with threadpool_limits(1, user_api="blas"):
+        began = time.perf_counter()
+        state, ledger = run(rule, federation, trace, point, seed, watch)
+        seconds = time.perf_counter() - began
+    return Run(np.asarray(rule.output(state)), rule, state, trace, ledger, name, seed, seconds)
+
+
+def draw_trace(
+    algorithm: Algorithm, federation: Federation, participation: Participation, seed: int, when_dry: str
+) -> Trace:
+    """Return who takes part when, or refuse a trace under which a machine runs dry or passes its cap."""
+    rng = generator(seed, "participation")
+    capacity = algorithm.capacity(federation.sizes) if when_dry == "replace" else None
+    parts, done = [], 0
+    for segment in algorithm.segments():
+        limits = capacity
+        if segment.cap is not None and segment.cap < segment.rounds:
+            caps = np.full(federation.machines, segment.cap)
+            limits = caps if limits is None else np.minimum(caps, limits)
+        whom = participation
+        if isinstance(participation, Given):
+            whom = participation.after(done)
+        parts.append(whom.trace(segment.rounds, rng, limits))
+        done += segment.rounds
+    trace = Trace.joined(parts)
+    plan(algorithm, federation, trace)
+    return trace
+
+
+def affordable_rounds(participation: Participation, calls: int) -> int:
+    """Return the most rounds in which no machine is called over ``calls`` times, but for one chance in a million."""
+    if isinstance(participation, Given):
+        return participation.known.rounds
+    rate = participation.participants / participation.machines
+    if calls < 1:
+        raise BadInput("a shard holds fewer records than a local batch takes")
+    if rate == 1:
+        return calls
+    spread = float(norm.isf(1e-6 / participation.machines)) * math.sqrt(1 - rate)
+    # √(pT) solves x² + spread·x = calls.
+    root = (-spread + math.sqrt(spread**2 + 4 * calls)) / 2
+    rounds = math.floor(root**2 / rate)
+    return max(rounds, calls)

@@ -1,0 +1,58 @@
+"""Where noise comes from.
+
+Simulations draw continuous Gaussian noise from seeded generators. The stream of a release is a function of the seed, of
+who draws and of the release's number alone, so that engines which call machines in another order draw the same noise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from anechoic.records import Vector
+
+SERVER = -1
+"""The index under which the server draws noise and discloses, where the server is the one to do so."""
+
+
+class NoiseSource(ABC):
+    """Draws the fresh noise of one machine's (or the server's) releases."""
+
+    seeded: ClassVar[bool]
+    """Whether the noise can be drawn again by who knows a seed; such a source is for simulation only."""
+
+    @abstractmethod
+    def draw(self, number: int, sigma: float, dimension: int) -> Vector:
+        """Return the noise of release ``number``: ``dimension`` independent coordinates of deviation ``sigma``."""
+
+
+@dataclass(frozen=True)
+class SeededGaussian(NoiseSource):
+    """Continuous Gaussian noise from a seed. Simulation only: who knows the seed can take the noise off.
+
+    >>> source = SeededGaussian(seed=0, machine=3)
+    >>> bool((source.draw(1, 2.0, 4) == source.draw(1, 2.0, 4)).all()), bool((source.draw(2, 2.0, 4) == 0).any())
+    (True, False)
+    """
+
+    seeded: ClassVar[bool] = True
+    seed: int
+    machine: int
+
+    def draw(self, number: int, sigma: float, dimension: int) -> Vector:
+        """Return N(0, sigma²) in every coordinate; see :meth:`NoiseSource.draw`."""
+        if sigma == 0:
+            return np.zeros(dimension)
+        return sigma * generator(self.seed, "noise", self.machine + 1, number).standard_normal(dimension)
+
+
+_STREAMS = ("noise", "participation", "split", "start", "collective")
+
+
+def generator(seed: int, stream: str, *key: int) -> np.random.Generator:
+    """Return the generator of one named stream of a seeded simulation; streams are independent of each other."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(_STREAMS.index(stream), *key))
+    return np.random.Generator(np.random.SFC64(sequence))

@@ -1,0 +1,112 @@
+"""What every problem offers: its constants, its loss, and the clipped sum of its records' gradients."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from anechoic.errors import BadInput, finite, positive
+from anechoic.problems.domains import Domain
+from anechoic.records import Records, Vector
+
+
+class Term(NamedTuple):
+    """One summand ``weight · ∇f(point; z)`` of what a record contributes to a release."""
+
+    weight: float
+    point: Vector
+
+
+class Problem(ABC):
+    """A convex loss f(x; z) over a compact convex domain K, with the constants that the theorems need.
+
+    A problem of your own subclasses this, gives ``lipschitz``, ``smoothness``, :meth:`losses` and :meth:`gradients`,
+    and is done: clipping, noise, ledger and engines work from those. A problem that can sum clipped contributions
+    without forming a gradient for each record overrides :meth:`clipped_sum` as well.
+
+    Parameters
+    ----------
+    dimension : int
+        d, the number of parameters.
+    domain : Domain
+        K, with its projection and its diameter D.
+    """
+
+    def __init__(self, dimension: int, domain: Domain) -> None:
+        domain.check_dimension(dimension)
+        self.dimension = dimension
+        self.domain = domain
+
+    @property
+    @abstractmethod
+    def lipschitz(self) -> float:
+        """G: no gradient of any record's loss is longer, anywhere in K."""
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> float:
+        """L: gradients at x and y differ by at most L‖x − y‖, for every record."""
+
+    @property
+    def sensitivity(self) -> float:
+        """S = G + 2LD, the bound of lem:bound_s on every correction s = α_t ∇f(x_t; z) − α_{t−1} ∇f(x_{t−1}; z)."""
+        return self.lipschitz + 2 * self.smoothness * self.domain.diameter
+
+    @abstractmethod
+    def losses(self, point: Vector, records: Records) -> Vector:
+        """Return f(point; z) of each record, shape (n,)."""
+
+    @abstractmethod
+    def gradients(self, point: Vector, records: Records) -> Vector:
+        """Return ∇f(point; z) of each record, shape (n, d)."""
+
+    def loss(self, point: Vector, records: Records) -> float:
+        """Return the mean loss."""
+        return float(np.mean(self.losses(point, records), dtype=np.float64))
+
+    def accuracy(self, point: Vector, records: Records) -> float | None:
+        """Return the share of records predicted rightly, or None where the problem does not classify."""
+        return None
+
+    def check_records(self, records: Records) -> None:
+        """Refuse records that this problem cannot use; called once, before anything is released."""
+        finite("the features of the records", records.features)
+
+    def clipped_sum(self, terms: Sequence[Term], records: Records, clip: float, shares: Vector | None = None) -> Vector:
+        """Return Σ_z shares_z · clip(Σ_k weight_k ∇f(point_k; z)), each record's contribution clipped to norm ``clip``.
+
+        Whatever the points and weights are, replacing one record moves the result by at most ``2 · clip`` times that
+        record's share (1 where ``shares`` is None). This is the only way in which records enter a release.
+        """
+        contributions = terms[0].weight * self.gradients(terms[0].point, records)
+        for weight, point in terms[1:]:
+            contributions += weight * self.gradients(point, records)
+        factors = clip_factors(np.linalg.norm(contributions, axis=1), clip)
+        total: Vector = (factors if shares is None else factors * shares) @ contributions
+        return total
+
+
+def clip_factors(norms: Vector, clip: float) -> Vector:
+    """Return what to multiply vectors of these norms by, so that none is longer than ``clip``.
+
+    The limit is a few units in the last place below ``clip``, so that rounding cannot lift a clipped vector above it.
+
+    >>> clip_factors(np.array([0.0, 1.0, 4.0]), 2.0).round(6).tolist()
+    [1.0, 1.0, 0.5]
+    """
+    limit = clip * (1 - 32 * np.finfo(norms.dtype).eps)
+    return np.minimum(1.0, limit / np.maximum(norms, limit)).astype(norms.dtype, copy=False)
+
+
+def check_bound(bound: float) -> float:
+    """Return the declared bound on the norm of a record's features, if it is one."""
+    return positive("the bound on the norm of a record's features", bound)
+
+
+def check_signs(labels: Vector, kind: str) -> None:
+    """Refuse labels other than −1 and 1."""
+    if not np.isin(labels, (-1, 1)).all():
+        raise BadInput(f"{kind} needs labels −1 and 1, not {np.unique(labels)[:5].tolist()}")
