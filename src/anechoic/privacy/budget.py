@@ -48,6 +48,11 @@ class Budget:
 
     def charge(self, number: int, parent: int, sigma: float, uses: Sequence[Use]) -> None:
         """Charge release ``number``, or raise :class:`Refused` and charge nothing."""
+        if parent != NO_PARENT and parent not in self._shifts:
+            raise Refused(f"release {parent} is not one that another can be built on")
+        if len({use.owner for use in uses}) < len(uses):
+            for use in uses:  # so that no use splits what an earlier one of the same release has found
+                self._places(use)
         places = [(self._places(use), use.sensitivity) for use in uses]
         shift = np.zeros(len(self._costs))
         if parent != NO_PARENT:

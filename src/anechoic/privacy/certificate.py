@@ -6,13 +6,15 @@ public tree makes an invertible function of what was sent. R_k is a Gaussian mec
 Gaussian mechanisms compose, adaptively chosen or not, so the record costs ρ² = Σ_k v_k²/σ_k² and the transcript is
 ρ²/2-zCDP (and ρ-GDP, the noise being continuous) for the largest such ρ. ``docs/theory.md`` has the proof.
 
-A record that is used in one release j only costs Δ_j² Σ 1/σ_k² over the releases k built on j, j included.
+A record that is used in one release j only costs Δ_j² Σ 1/σ_k² over the releases k built on j, j included. Where
+several disclosers use the same record, what they all send together is what is accounted for.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,34 +67,78 @@ def certify(ledger: Ledger, machines: int) -> Certificate:
     ρ = 1.0000, that is 0.5000-zCDP and (ε = 4.377, δ = 1e-05)-DP, for the replacement of one record; from 4 releases
     """
     releases, uses = ledger.releases, ledger.uses
+    forest = _forest(releases, uses)
     costs = np.zeros(machines)
     if len(uses.owner):
         if uses.owner.min() < 0 or uses.owner.max() >= machines:
             raise BadInput(f"the ledger names owners outside the {machines} machines")
-        below = _weight_below(releases)
-        once = uses.sensitivity**2 * below[uses.release]
-        np.maximum.at(costs, uses.owner, once)
-        for rows in _groups_that_repeat(releases, uses):
-            owner = int(uses.owner[rows[0]])
-            costs[owner] = max(costs[owner], _cost_of_repeats(releases, uses, rows))
+        once = uses.sensitivity * np.sqrt(_weight_below(releases, forest))[uses.release]
+        np.maximum.at(costs, uses.owner, once**2)
+        for rows in _owners_that_repeat(uses):
+            costs[uses.owner[rows[0]]] = _worst(releases, uses, forest, rows).cost
     return Certificate(np.sqrt(costs), len(ledger))
 
 
-def _weight_below(releases: Releases) -> Floats:
+class Reach(NamedTuple):
+    """What one record meets: how far it moves each sum R_k that it moves at all, and the noise that hides this."""
+
+    shift: Floats
+    """v_k, above 0."""
+    sigma: Floats
+    """σ_k."""
+
+    @property
+    def cost(self) -> float:
+        """ρ² = Σ_k v_k²/σ_k²."""
+        with np.errstate(divide="ignore"):
+            return float(np.square(self.shift / self.sigma).sum())
+
+
+def worst_record(ledger: Ledger, machine: int) -> Reach:
+    """Return what the record of ``machine`` with the largest ρ² meets, in the order of the discloser's numbers.
+
+    >>> from anechoic.privacy.ledger import Release, Use
+    >>> ledger = Ledger()
+    >>> for k in (1, 2):
+    ...     ledger.append(Release(0, k, k - 1, k, 4.0, (Use(0, k - 1, k, 2.0),)))
+    >>> worst_record(ledger, 0)
+    Reach(shift=array([2., 2.]), sigma=array([4., 4.]))
+    """
+    releases, uses = ledger.releases, ledger.uses
+    forest = _forest(releases, uses)
+    rows = np.flatnonzero(uses.owner == machine)
+    return _worst(releases, uses, forest, rows) if len(rows) else Reach(np.zeros(0), np.zeros(0))
+
+
+class _Forest(NamedTuple):
+    """Which release is built on which, and where each discloser's are."""
+
+    parents: Ints
+    """The row of each release's parent, −1 where it has none."""
+    order: Ints
+    """The rows sorted by discloser, then by number."""
+    disclosers: Ints
+    """The discloser of each row of ``order``."""
+
+
+def _weight_below(releases: Releases, forest: _Forest) -> Floats:
     """Return Σ 1/σ_k² over each release and all that are built on it."""
-    parents = _parent_rows(releases)
     with np.errstate(divide="ignore"):
         weight: Floats = 1.0 / releases.sigma**2
     order = np.argsort(releases.number, kind="stable")
     edges = np.flatnonzero(np.diff(releases.number[order])) + 1
     for rows in reversed(np.split(order, edges)):
-        linked = rows[parents[rows] >= 0]
-        np.add.at(weight, parents[linked], weight[linked])
+        linked = rows[forest.parents[rows] >= 0]
+        np.add.at(weight, forest.parents[linked], weight[linked])
     return weight
 
 
-def _parent_rows(releases: Releases) -> Ints:
-    """Return the row of each release's parent, −1 where it has none; refuse a ledger that is not a forest."""
+def _forest(releases: Releases, uses: Uses) -> _Forest:
+    """Return who is built on whom; refuse a ledger that cannot be true."""
+    if not (np.isfinite(releases.sigma) & (releases.sigma >= 0)).all():
+        raise BadInput("the ledger is damaged: a release has noise whose deviation is not a number of at least 0")
+    if not (np.isfinite(uses.sensitivity) & (uses.sensitivity > 0)).all() or (uses.first >= uses.stop).any():
+        raise BadInput("the ledger is damaged: a release uses no records, or has a sensitivity that is not above 0")
     if ((releases.parent < 0) | (releases.parent >= releases.number)).any():
         raise BadInput("the ledger is damaged: a release names a parent that does not come before it")
     _, discloser = np.unique(releases.discloser, return_inverse=True)
@@ -106,44 +152,42 @@ def _parent_rows(releases: Releases) -> Ints:
     rows = np.where(releases.parent == NO_PARENT, -1, order[places])
     if (keys[rows] != wanted)[rows >= 0].any():
         raise BadInput("the ledger is damaged: a release names a parent that is not in it")
-    return rows
+    return _Forest(rows, order, releases.discloser[order])
 
 
-def _groups_that_repeat(releases: Releases, uses: Uses) -> list[Ints]:
-    """Return, for each discloser and owner with a record used more than once, the rows of its uses."""
-    discloser = releases.discloser[uses.release]
-    order = np.lexsort((uses.first, uses.owner, discloser))
-    same = (np.diff(discloser[order]) == 0) & (np.diff(uses.owner[order]) == 0)
-    overlaps = same & (uses.stop[order][:-1] > uses.first[order][1:])
+def _owners_that_repeat(uses: Uses) -> list[Ints]:
+    """Return, for each owner with a record that is used more than once, by whomever, the rows of the owner's uses."""
+    order = np.lexsort((uses.first, uses.owner))
+    same = np.diff(uses.owner[order]) == 0
+    overlaps = np.append(same & (uses.stop[order][:-1] > uses.first[order][1:]), False)
     if not overlaps.any():
         return []
-    groups = np.split(order, np.flatnonzero(~same) + 1)
-    repeated = np.split(np.append(overlaps, False), np.flatnonzero(~same) + 1)
-    return [np.sort(group) for group, overlap in zip(groups, repeated, strict=True) if overlap.any()]
+    edges = np.flatnonzero(~same) + 1
+    groups = zip(np.split(order, edges), np.split(overlaps, edges), strict=True)
+    return [np.sort(group) for group, overlap in groups if overlap.any()]
 
 
-def _cost_of_repeats(releases: Releases, uses: Uses, rows: Ints) -> float:
-    """Return the largest Σ_k v_k²/σ_k² of any record of one owner, records being used any number of times."""
-    edges = np.unique(np.concatenate([uses.first[rows], uses.stop[rows]]))
-    low = np.searchsorted(edges, uses.first[rows])
-    high = np.searchsorted(edges, uses.stop[rows])
-    told = np.flatnonzero(releases.discloser == releases.discloser[uses.release[rows[0]]])
-    told = told[np.argsort(releases.number[told])]
-    if (releases.sigma[told] == 0).any():
-        return math.inf
-    separate = (releases.parent[told] == NO_PARENT).all() and len(np.unique(uses.release[rows])) == len(rows)
-    if separate:
-        steps = np.zeros(len(edges))
-        cost = (uses.sensitivity[rows] / releases.sigma[uses.release[rows]]) ** 2
-        np.add.at(steps, low, cost)
-        np.add.at(steps, high, -cost)
-        return float(np.cumsum(steps).max())
-    shifts = {NO_PARENT: np.zeros(len(edges) - 1)}
-    total = np.zeros(len(edges) - 1)
-    for release in told:
-        shift = shifts[int(releases.parent[release])].copy()
-        for use in np.flatnonzero(uses.release[rows] == release):
-            shift[low[use] : high[use]] += uses.sensitivity[rows[use]]
-        shifts[int(releases.number[release])] = shift
-        total += (shift / releases.sigma[release]) ** 2
-    return float(total.max())
+def _worst(releases: Releases, uses: Uses, forest: _Forest, rows: Ints) -> Reach:
+    """Return what the costliest record of one owner meets, ``rows`` being the owner's uses.
+
+    Records between the same two ends of uses fare alike. Disclosers draw their noise apart, so their releases add up.
+    """
+    ends = np.unique(np.concatenate([uses.first[rows], uses.stop[rows]]))
+    low, high = np.searchsorted(ends, uses.first[rows]), np.searchsorted(ends, uses.stop[rows])
+    using = uses.release[rows]
+    bounds = [np.searchsorted(forest.disclosers, (name, name + 1)) for name in np.unique(releases.discloser[using])]
+    told = np.concatenate([forest.order[start:stop] for start, stop in bounds])
+    if (forest.parents[told] < 0).all():
+        told = np.unique(using)
+    place = {row: index for index, row in enumerate(told.tolist())}
+    shift = np.zeros((len(told), len(ends) - 1))
+    for row, use, left, right in zip(using.tolist(), rows.tolist(), low, high, strict=True):
+        shift[place[row], left:right] += uses.sensitivity[use]
+    for index, parent in enumerate(forest.parents[told].tolist()):
+        if parent >= 0:
+            shift[index] += shift[place[parent]]
+    sigma = releases.sigma[told]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        costs = np.square(np.where(shift == 0, 0.0, shift / sigma[:, None])).sum(axis=0)
+    worst = shift[:, int(np.argmax(costs))]
+    return Reach(worst[worst > 0], sigma[worst > 0])
