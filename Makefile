@@ -4,16 +4,21 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help test check
+# The benchmark's peers need packages that do not agree with each other's declared versions; see benchmarks/README.md.
+BENCH_VENV  := .venv-bench
+BENCH_READY := $(BENCH_VENV)/.ready
+
+.PHONY: help setup check test reproduce bench mutants study-theory
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "anechoic needs Python 3.11 or newer")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "anechoic needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
 	@touch $@
 
 setup: $(READY) ## Make the environment in .venv from constraints.txt
@@ -24,5 +29,24 @@ check: $(READY) ## Lint, format, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: check ## All checks and all tests
+test: check ## All checks and all tests (under 10 minutes on 2 cores)
 	$(BIN)/pytest -n 2
+
+reproduce: $(READY) ## The paper's Table 1, 3 seeds, beside the paper's numbers
+	$(BIN)/anechoic reproduce --table 1 --seeds 3 --out runs/paper
+
+mutants: $(READY) ## Break the privacy code on purpose; every break must turn a test red
+	$(BIN)/python tests/mutants/mutants.py
+
+study-theory: $(READY) ## Fit the convergence theorems' exponents on a problem with known optimum
+	$(BIN)/python -m anechoic.studies.theory --out results/theory
+
+$(BENCH_READY): pyproject.toml constraints.txt benchmarks/constraints.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -c benchmarks/constraints.txt torch pytest --editable .
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -c benchmarks/constraints.txt --no-deps pfl prv-accountant multiprocess dill
+	@touch $@
+
+bench: $(BENCH_READY) ## Speed beside other implementations, as ratios in one run
+	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider --override-ini testpaths=benchmarks benchmarks
+	$(BENCH_VENV)/bin/python -m benchmarks.run --out benchmarks

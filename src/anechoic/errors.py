@@ -6,6 +6,8 @@ Every message is one sentence for the person who will read it: what was wrong, w
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,18 @@ class MissingExtra(AnechoicError, ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'anechoic[{extra}]'")
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> BadInput:
+    """Return the error for a name that is not known, which names the nearest one that is.
+
+    >>> unknown("data set", "minst", ["digits", "mnist"])
+    BadInput("there is no data set 'minst'; did you mean 'mnist'? There are: digits, mnist")
+    """
+    names = list(known)
+    near = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? There are" if near else "there are"
+    return BadInput(f"there is no {kind} {name!r}; {hint}: {', '.join(names)}")
 
 
 def positive(name: str, value: float) -> float:

@@ -134,7 +134,7 @@ class Uniform(Participation):
 
     def __post_init__(self) -> None:
         whole("the number of machines", self.machines)
-        if float(self.participants) != int(self.participants):
+        if not float(self.participants).is_integer():
             raise BadInput(f"the number of participants must be whole, not {self.participants}")
         whole("the number of participants", int(self.participants))
         if self.participants > self.machines:

@@ -63,7 +63,7 @@ def test_what_contradicts_the_declarations_is_refused(changes: dict[str, Any], s
 
 
 def test_an_unknown_name_gets_the_nearest_right_one_or_all() -> None:
-    with pytest.raises(BadInput, match="'Digit': did you mean 'digits'"):
+    with pytest.raises(BadInput, match="'Digit'; did you mean 'digits'"):
         load("Digit")
-    with pytest.raises(BadInput, match="'cifar': there are 'digits' and 'mnist'"):
+    with pytest.raises(BadInput, match="'cifar'; there are: digits, mnist"):
         load("cifar")

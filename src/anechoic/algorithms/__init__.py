@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from anechoic.algorithms.anytime_sgd import AnytimeSgd
 from anechoic.algorithms.base import Algorithm, Card, Keeps, Query, Segment, Setting
 from anechoic.algorithms.delayed_updates import DelayedUpdates
@@ -17,7 +15,7 @@ from anechoic.algorithms.noisy_sgd import NoisySgd
 from anechoic.algorithms.sgd import Sgd
 from anechoic.algorithms.storm import Storm
 from anechoic.algorithms.trusted_server import TrustedServer
-from anechoic.errors import BadInput
+from anechoic.errors import unknown
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     algorithm.card.name: algorithm
@@ -46,12 +44,11 @@ def find(name: str) -> type[Algorithm]:
 
     >>> find("noise-canceling")
     Traceback (most recent call last):
-    anechoic.errors.BadInput: there is no algorithm 'noise-canceling'; did you mean 'noise-cancelling'?
+    anechoic.errors.BadInput: there is no algorithm 'noise-canceling'; did you mean 'noise-cancelling'? There are: ...
     """
-    if name in ALGORITHMS:
-        return ALGORITHMS[name]
-    near = get_close_matches(name, ALGORITHMS, n=1, cutoff=0)
-    raise BadInput(f"there is no algorithm {name!r}; did you mean {near[0]!r}?")
+    if name not in ALGORITHMS:
+        raise unknown("algorithm", name, ALGORITHMS)
+    return ALGORITHMS[name]
 
 
 __all__ = ["ALGORITHMS", "Algorithm", "Card", "Keeps", "Query", "Segment", "Setting", "find"]

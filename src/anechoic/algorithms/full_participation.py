@@ -30,7 +30,7 @@ class FullParticipation(Mu2):
         trusts="nobody",
         passes="1",
         gradients="2",
-        guarantee="each machine's messages are ρ²/2-zCDP",
+        guarantee="a machine's messages: ρ²/2-zCDP",
         reference="Reshef & Levy 2024 (DP-μ²-FL), untrusted server",
     )
     keeps = Keeps.SIGNAL
@@ -78,7 +78,7 @@ class FullParticipationTrusted(TrustedServer):
         trusts="the server",
         passes="1",
         gradients="2",
-        guarantee="the queries that the server sends out are ρ²/2-zCDP",
+        guarantee="the server's queries: ρ²/2-zCDP",
         reference="Reshef & Levy 2024 (DP-μ²-FL), trusted server",
     )
 

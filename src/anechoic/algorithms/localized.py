@@ -2,8 +2,8 @@
 
 Phase k (k = 1, 2, …, ⌊log₂ n⌋, n being the smallest shard) uses n_k = ⌊n_i/2^k⌋ fresh records of machine i, the
 regulariser λ_k/2 ‖w − w_{k−1}‖² with λ_k = 1/(η_k n_k) and η_k = η/4^k, and the ball of radius 2G/λ_k around w_{k−1}.
-In every one of its R_k rounds each participant sends the mean gradient over *all* its n_k records: zCDP gains nothing from
-drawing some of them at random with replacement, and the full batch moves least when a record is replaced.
+In every one of its R_k rounds each participant sends the mean gradient over *all* its n_k records: zCDP gains nothing
+from drawing some of them at random with replacement, and the full batch moves least when a record is replaced.
 
 Phases use disjoint records, so they compose in parallel. Within a phase a record is met whenever its machine is called;
 a machine plans for a cap of calls, three deviations above the mean, and stops there, so that the noise is

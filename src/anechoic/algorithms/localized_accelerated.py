@@ -39,7 +39,7 @@ class LocalizedAccelerated(Localized):
         trusts="nobody",
         passes="many",
         gradients="R_k, of order √((L+λ_k)/λ_k)·log n_k",
-        guarantee="each machine's messages are ρ²/2-zCDP",
+        guarantee="a machine's messages: ρ²/2-zCDP",
         reference="Gao, Lowy, Zhou & Wright 2024; Ghadimi & Lan 2013 (AC-SA)",
     )
     state_type = AcceleratedState

@@ -36,7 +36,7 @@ class LocalizedMinibatch(Localized):
         trusts="nobody",
         passes="many",
         gradients="R_k, of order ρ²n_k²/d",
-        guarantee="each machine's messages are ρ²/2-zCDP",
+        guarantee="a machine's messages: ρ²/2-zCDP",
         reference="Lowy & Razaviyayn 2023 (ISRL-DP), full local batches",
     )
     state_type = PhaseState
@@ -84,7 +84,7 @@ class LocalizedMinibatchTrusted(LocalizedMinibatch):
         trusts="the server",
         passes="many",
         gradients="R_k, of order ρ²n_k²/d",
-        guarantee="the queries that the server sends out are ρ²/2-zCDP",
+        guarantee="the server's queries: ρ²/2-zCDP",
         reference="Lowy & Razaviyayn 2023 (SDP), full local batches",
     )
     noise_by = "server"

@@ -23,7 +23,7 @@ class NoiseCancelling(Mu2):
         trusts="nobody",
         passes="1",
         gradients="2",
-        guarantee="each machine's messages are ρ²/2-zCDP",
+        guarantee="a machine's messages: ρ²/2-zCDP",
         reference="Reshef & Levy 2025, Algorithm 1",
     )
     keeps = Keeps.NOISE

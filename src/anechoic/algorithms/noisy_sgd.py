@@ -17,7 +17,7 @@ class NoisySgd(Sgd):
         trusts="nobody",
         passes="1",
         gradients="1",
-        guarantee="each machine's messages are ρ²/2-zCDP",
+        guarantee="a machine's messages: ρ²/2-zCDP",
         reference="Abadi et al. 2016; Reshef & Levy 2025, §5.3",
     )
     noise_by: ClassVar[str | None] = "machine"

@@ -18,7 +18,7 @@ class TrustedServer(Mu2):
         trusts="the server",
         passes="1",
         gradients="2",
-        guarantee="the queries that the server sends out are ρ²/2-zCDP",
+        guarantee="the server's queries: ρ²/2-zCDP",
         reference="Reshef & Levy 2025, Algorithm 2",
     )
     noise_by = "server"

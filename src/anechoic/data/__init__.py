@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 from anechoic.data.arrays import from_arrays
@@ -13,7 +12,7 @@ from anechoic.data.federate import federate
 from anechoic.data.mnist import mnist
 from anechoic.data.partition import Partition, by_label, dirichlet, even_sizes, given, iid
 from anechoic.data.synthetic import SyntheticPopulation, synthetic_logistic
-from anechoic.errors import BadInput
+from anechoic.errors import unknown
 
 __all__ = [
     "Dataset",
@@ -42,10 +41,8 @@ def load(name: str, **options: Any) -> Dataset:
     64
     >>> load("minst")
     Traceback (most recent call last):
-    anechoic.errors.BadInput: there is no data set 'minst': did you mean 'mnist'?
+    anechoic.errors.BadInput: there is no data set 'minst'; did you mean 'mnist'? There are: digits, mnist
     """
     if name not in _LOADERS:
-        nearest = get_close_matches(str(name).lower(), _LOADERS, n=1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {' and '.join(map(repr, _LOADERS))}"
-        raise BadInput(f"there is no data set {name!r}: {hint}")
+        raise unknown("data set", name, _LOADERS)
     return _LOADERS[name](**options)

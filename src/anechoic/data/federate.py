@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from anechoic.data.partition import by_label, dirichlet, even_sizes, given, iid
-from anechoic.errors import BadInput
+from anechoic.errors import BadInput, unknown
 from anechoic.federation import Federation
 from anechoic.privacy.noise import generator
 from anechoic.records import Records
@@ -65,7 +65,7 @@ def federate(
         return _laid(records, dirichlet(records.labels, count, alpha, rng, sizes))
     if split == "by-label":
         return _laid(records, by_label(records.labels, count, rng, sizes))
-    raise BadInput(f"there is no split {split!r}; choose 'iid', 'dirichlet' or 'by-label'")
+    raise unknown("split", split, get_args(Split))
 
 
 def _laid(records: Records, partition: Any) -> Federation:

@@ -127,10 +127,10 @@ def plan(algorithm: Algorithm, federation: Federation, trace: Trace) -> Entries:
         if algorithm.noise_by == "machine":
             sigma[here] = algorithm.scale(index, trace.number[here], sensitivity[here])
     if (stop > sizes).any():
-        worst = int(np.argmax(stop - sizes))
+        first_dry = int(np.argmax(stop > sizes))
         raise Refused(
-            f"machine {trace.who[worst]} would run dry in round {trace.round_of[worst] + 1}: "
-            f"it holds {sizes[worst]} records and record {stop[worst]} would be used"
+            f"machine {trace.who[first_dry]} would run dry in round {trace.round_of[first_dry] + 1}: "
+            f"it holds {sizes[first_dry]} records and record {stop[first_dry]} would be used"
         )
     return Entries(phase, first, stop, sensitivity, sigma)
 

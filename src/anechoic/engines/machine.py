@@ -99,19 +99,31 @@ class Machine:
             linked_to = parent if algorithm.linked else NO_PARENT
             self.budget.charge(number, linked_to, sigma, [use])
             self.ledger.append(Release(self.index, number, linked_to, query.round, sigma, (use,), query_hash))
+        self.releases, self.used = number, stop
         noise = self.noise.draw(number, sigma, algorithm.problem.dimension)
         message, self._memories[number] = algorithm.reply(signal, noise, query, memory)
-        self.releases, self.used = number, stop
         return Reply(self.index, number, message, use)
 
     def acknowledge(self, number: int) -> None:
-        """Let go of everything older than release ``number``, which the server has durably absorbed."""
+        """Let go of everything older than release ``number``, which the server has durably absorbed.
+
+        Raises
+        ------
+        Refused
+            There has been no such release.
+        """
+        if number > self.releases:
+            raise Refused(f"machine {self.index} has made {self.releases} releases, there is no release {number}")
         for old in [known for known in self._memories if known < number]:
             del self._memories[old]
             self.budget.forget(old)
 
     def _check(self, query: Query, parent: int) -> None:
         dimension = self.algorithm.problem.dimension
+        if not query.terms:
+            raise Refused(f"the query of round {query.round} asks for nothing")
+        if not 0 <= query.phase < len(self.algorithm.segments()):
+            raise Refused(f"the query of round {query.round} names phase {query.phase}, which does not exist")
         for weight, point in query.terms:
             if point.shape != (dimension,):
                 raise Refused(f"the query has a point of shape {point.shape}, the model has {dimension} parameters")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.stats import norm
@@ -17,7 +17,7 @@ from anechoic.algorithms import Algorithm, Setting, find
 from anechoic.algorithms.base import State
 from anechoic.engines.collective import plan, run_collective, supports
 from anechoic.engines.machines import run_machines
-from anechoic.errors import BadInput, whole
+from anechoic.errors import BadInput, unknown, whole
 from anechoic.federation import Federation
 from anechoic.participation import Given, Participation, Trace, Uniform
 from anechoic.privacy.certificate import Certificate, certify
@@ -66,6 +66,13 @@ class Run:
     def slack(self) -> float:
         """What share of the ρ that was asked for remains unspent by the worst-off machine (0: met exactly)."""
         return 1 - self.certificate.rho / self.algorithm.setting.rho if self.algorithm.noise_by else 0.0
+
+    @property
+    def gradients(self) -> int:
+        """How many gradients of single records were computed."""
+        uses, algorithm = self.ledger.uses, self.algorithm
+        each = len(algorithm.contribution(algorithm.query(self.state), algorithm.blank()))
+        return each * int((uses.stop - uses.first).sum())
 
     def accuracy(self, records: Records) -> float | None:
         """Return the share of records that the model predicts rightly, None where the problem does not classify."""
@@ -132,7 +139,7 @@ def train(
     chosen = find(algorithm) if isinstance(algorithm, str) else algorithm
     problem.check_records(federation.pool)
     machines = federation.machines
-    participation = Uniform(machines, participants) if isinstance(participants, int) else participants
+    participation = participants if isinstance(participants, Participation) else Uniform(machines, participants)
     if participation.machines != machines:
         raise BadInput(f"the participation is for {participation.machines} machines, the federation has {machines}")
     seed = whole("the seed", seed, least=0)
@@ -142,17 +149,20 @@ def train(
         who = participation.participants
         return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, clip, step, schedule))
 
-    rule = build(rounds or 1)
+    if when_dry not in ("refuse", "replace"):
+        raise unknown("rule for machines that run dry", when_dry, ("refuse", "replace"))
+    rule = build(1 if rounds is None else rounds)
     if rounds is None:
         repeats = rule.capacity(federation.sizes) is None
         rule = build(None if repeats else affordable_rounds(participation, int(federation.sizes.min()) // batch))
     trace = draw_trace(rule, federation, participation, seed, when_dry)
-    point = problem.domain.start(problem.dimension) if start is None else problem.domain.project(start)
+    point = problem.domain.start(problem.dimension) if start is None else np.asarray(start, dtype=np.float64)
     if point.shape != (problem.dimension,) or not np.isfinite(point).all():
         raise BadInput(f"the starting point must be {problem.dimension} finite numbers")
+    point = problem.domain.project(point)
     name = ("collective" if supports(rule) else "machines") if engine == "auto" else engine
     if name not in ("collective", "machines"):
-        raise BadInput(f"there is no engine {name!r}; choose 'auto', 'collective' or 'machines'")
+        raise unknown("engine", name, get_args(Engine))
     if rule.capacity(federation.sizes) is None:
         federation = federation.arranged()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -81,10 +82,13 @@ class Problem(ABC):
         Whatever the points and weights are, replacing one record moves the result by at most ``2 · clip`` times that
         record's share (1 where ``shares`` is None). This is the only way in which records enter a release.
         """
-        contributions = terms[0].weight * self.gradients(terms[0].point, records)
-        for weight, point in terms[1:]:
-            contributions += weight * self.gradients(point, records)
-        factors = clip_factors(np.linalg.norm(contributions, axis=1), clip)
+        with np.errstate(over="ignore", invalid="ignore"):
+            contributions = terms[0].weight * self.gradients(terms[0].point, records)
+            for weight, point in terms[1:]:
+                contributions += weight * self.gradients(point, records)
+            norms = np.linalg.norm(contributions, axis=1)
+        drop_what_overflows(contributions, norms)
+        factors = clip_factors(norms, clip)
         total: Vector = (factors if shares is None else factors * shares) @ contributions
         return total
 
@@ -99,6 +103,19 @@ def clip_factors(norms: Vector, clip: float) -> Vector:
     """
     limit = clip * (1 - 32 * np.finfo(norms.dtype).eps)
     return np.minimum(1.0, limit / np.maximum(norms, limit)).astype(norms.dtype, copy=False)
+
+
+def drop_what_overflows(contributions: Vector, norms: Vector) -> None:
+    """Set contributions whose norm is no finite number to zero, in place, and say so on this side of the wire only.
+
+    A server can ask for weights so large that some records' contributions overflow and others' do not. To refuse then
+    would tell it which; a contribution of zero is inside the clip like any other.
+    """
+    lost = ~np.isfinite(norms)
+    if lost.any():
+        contributions[lost] = 0
+        norms[lost] = 0
+        warnings.warn(f"the contributions of {lost.sum()} records are not finite and count as zero", stacklevel=3)
 
 
 def check_bound(bound: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anechoic.errors import BadInput, positive, whole
-from anechoic.problems.base import Problem, Term, check_bound, check_signs, clip_factors
+from anechoic.problems.base import Problem, Term, check_bound, check_signs, clip_factors, drop_what_overflows
 from anechoic.problems.domains import Domain
 from anechoic.records import Records, Vector
 
@@ -62,20 +62,23 @@ class LinearModel(Problem):
         """Return c ⊗ a of each record, shape (n, d)."""
         scores = self.scores(point, records.features)
         slopes = self.slopes(scores[:, None, :], records.labels)[:, 0, :]
-        return np.einsum("nj,nk->njk", slopes, records.features).reshape(records.size, self.dimension)
+        gradients: Vector = np.einsum("nj,nk->njk", slopes, records.features)
+        return np.reshape(gradients, (records.size, self.dimension))
 
     def clipped_sum(self, terms: Sequence[Term], records: Records, clip: float, shares: Vector | None = None) -> Vector:
         """Return the sum of the clipped contributions by two matrix products; see :meth:`Problem.clipped_sum`."""
         a = records.features
-        points = np.concatenate([term.point for term in terms], dtype=a.dtype)
-        scores = a @ points.reshape(-1, self.features).T
-        slopes = self.slopes(scores.reshape(records.size, len(terms), self.outputs), records.labels)
-        weights = np.array([term.weight for term in terms], dtype=a.dtype)
-        c = np.matmul(weights, slopes)
-        norms = np.sqrt(np.vecdot(c, c) * np.vecdot(a, a))
+        with np.errstate(over="ignore", invalid="ignore"):
+            points = np.concatenate([term.point for term in terms], dtype=a.dtype)
+            scores = a @ points.reshape(-1, self.features).T
+            slopes = self.slopes(scores.reshape(records.size, len(terms), self.outputs), records.labels)
+            weights = np.array([term.weight for term in terms], dtype=a.dtype)
+            c = np.matmul(weights, slopes)
+            norms = np.sqrt(np.vecdot(c, c) * np.vecdot(a, a))
+        drop_what_overflows(c, norms)
         factors = clip_factors(norms, clip)
         c *= (factors if shares is None else factors * shares)[:, None]
-        return (c.T @ a).reshape(self.dimension)
+        return np.reshape(c.T @ a, self.dimension)
 
     def check_records(self, records: Records) -> None:
         """Refuse records of another width, longer than the declared bound, or with labels that the loss cannot use."""
@@ -216,9 +219,8 @@ class SmoothedHinge(_Margin):
     def margin_losses(self, margins: Vector) -> Vector:
         """Return 0 above 1, a parabola over the width, a line of slope −1 below."""
         short = 1 - margins
-        return np.where(
-            short <= self.width, np.maximum(short, 0) ** 2 / (2 * self.width), short - self.width / 2
-        ).astype(margins.dtype, copy=False)
+        curved = np.square(np.maximum(short, 0)) / (2 * self.width)
+        return np.where(short <= self.width, curved, short - self.width / 2).astype(margins.dtype, copy=False)
 
     def margin_slopes(self, margins: Vector) -> Vector:
         """Return the slope, between −1 and 0."""
@@ -271,8 +273,7 @@ class LeastSquares(_Residual):
 
     def residual_losses(self, residuals: Vector) -> Vector:
         """Return r²/2."""
-        losses: Vector = np.square(residuals) / 2
-        return losses
+        return np.asarray(np.square(residuals) / 2)
 
     def residual_slopes(self, residuals: Vector) -> Vector:
         """Return r."""

@@ -15,16 +15,14 @@ from benchmarks.peers.timing import Contestant, Timing, interleaved, ratio
 Doubles = npt.NDArray[np.float64]
 
 PEERS = {
-    "client_loop": ("client_loop", "run", ()),
-    "numpy_batched": ("numpy_batched", "run", ()),
-    "torch_batched": ("torch_batched", "run", ("torch",)),
-    "pfl_cancelling": ("pfl_local", "run_cancelling", ("torch", "pfl")),
+    "client_loop": ("client_loop", "run"),
+    "numpy_batched": ("numpy_batched", "run"),
+    "torch_batched": ("torch_batched", "run"),
+    "pfl_cancelling": ("pfl_local", "run_cancelling"),
 }
 
 
-def load(file: str, function: str, needs: tuple[str, ...]) -> Peer:
-    for package in needs:
-        pytest.importorskip(package, reason=f"{package} is not installed; this peer is measured with the [bench] extra")
+def load(file: str, function: str) -> Peer:
     peer: Peer = getattr(import_module(f"benchmarks.peers.{file}"), function)
     return peer
 
@@ -44,7 +42,7 @@ def loss(model: Doubles, record: Doubles, label: int) -> float:
 
 
 def slope(model: Doubles, record: Doubles, label: int, step: float = 1e-5) -> Doubles:
-    """The gradient of the loss by central differences."""
+    """Return the gradient of the loss by central differences."""
     gradient = np.empty_like(model)
     for index in np.ndindex(*model.shape):
         shift = np.zeros_like(model)
@@ -54,7 +52,7 @@ def slope(model: Doubles, record: Doubles, label: int, step: float = 1e-5) -> Do
 
 
 def answer_without_noise(job: Job, features: Floats, labels: Integers, rounds: int) -> Doubles:
-    """x after ``rounds`` rounds, by the definition, in double precision."""
+    """X after ``rounds`` rounds, by the definition, in double precision."""
     shape = (job.classes, job.features)
     estimate, iterate = np.zeros(shape), np.zeros(shape)
     queries = [np.zeros(shape), np.zeros(shape)]
@@ -133,7 +131,7 @@ def test_a_peer_repeats_itself_and_leaves_its_data_alone(peer: Peer) -> None:
 
 
 def test_stock_pfl_without_noise_is_sgd_and_its_noise_is_that_of_noisy_sgd() -> None:
-    stock = load("pfl_local", "run_stock", ("torch", "pfl"))
+    stock = load("pfl_local", "run_stock")
     job = replace(tiny_job(noiseless=True), step_size=0.02)
     features, labels = made_up_data(job)
     expected = np.zeros((job.classes, job.features))

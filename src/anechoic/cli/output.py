@@ -1,0 +1,25 @@
+"""What the commands share in showing results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+PLAIN_WIDTH = 160
+"""Columns of output that goes to a file or a pipe, where there is no terminal to ask."""
+
+
+def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> None:
+    """Print a table; ``numbers`` names the columns that hold numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for place, name in enumerate(head):
+        table.add_column(name, justify="right" if place in numbers else "left", no_wrap=place == 0)
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=PLAIN_WIDTH)
+    console.print(table)

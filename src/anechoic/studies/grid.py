@@ -1,0 +1,131 @@
+"""A grid of experiments, carried out in parallel and resumed where it was stopped.
+
+Every finished experiment is a line in a file, written and flushed before the next is begun, so that Ctrl-C, a killed
+worker or a full disk lose nothing that was finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from anechoic.errors import AnechoicError, whole
+from anechoic.studies.experiment import Experiment, outcome
+
+ATTEMPTS = 3
+"""How often an experiment whose worker was killed is tried."""
+
+
+class Finished(NamedTuple):
+    """An experiment and what came of it."""
+
+    experiment: Experiment
+    outcome: dict[str, Any]
+
+
+def carry_out(
+    experiments: Sequence[Experiment],
+    path: Path,
+    *,
+    jobs: int,
+    title: str = "",
+    work: Callable[[Experiment], dict[str, Any]] = outcome,
+    quiet: bool = False,
+) -> list[Finished]:
+    """Carry out every experiment that is not yet in the file, and return all of them in the order given.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment
+        What to carry out; the longest first keeps all workers busy to the end.
+    path : Path
+        The file of finished experiments, one JSON object a line. Created where missing.
+    jobs : int
+        How many processes.
+    title : str
+        What the progress bar says.
+    work : callable
+        What is done with an experiment; a function of a module, for it travels to another process.
+    quiet : bool
+        Show no progress bar.
+    """
+    whole("the number of jobs", jobs)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = dict(_read(path))
+    missing = [experiment for experiment in experiments if _key(experiment) not in known]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet or not missing
+    ) as progress:
+        task = progress.add_task(title or path.stem, total=len(missing))
+        for experiment, result in _results(missing, jobs, work):
+            known[_key(experiment)] = result
+            _append(path, experiment, result)
+            progress.advance(task)
+    return [Finished(experiment, known[_key(experiment)]) for experiment in experiments]
+
+
+def _results(
+    experiments: Sequence[Experiment], jobs: int, work: Callable[[Experiment], dict[str, Any]]
+) -> Iterator[tuple[Experiment, dict[str, Any]]]:
+    """Yield results as they come; start again without loss when a worker is killed."""
+    left = list(experiments)
+    if jobs == 1:
+        for experiment in left:
+            yield experiment, work(experiment)
+        return
+    for attempt in range(ATTEMPTS):
+        pool = ProcessPoolExecutor(min(jobs, max(1, len(left))), mp_context=get_context("spawn"))
+        futures: dict[Future[dict[str, Any]], Experiment] = {}
+        try:
+            futures = {pool.submit(work, experiment): experiment for experiment in left}
+            waiting = set(futures)
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    result = future.result()
+                    left.remove(futures[future])
+                    yield futures[future], result
+            return
+        except BrokenProcessPool as broken:
+            if attempt + 1 == ATTEMPTS:
+                raise AnechoicError(
+                    f"a worker was killed {ATTEMPTS} times with {len(left)} experiments to go (out of memory?): "
+                    "what was finished is kept; try again with fewer --jobs"
+                ) from broken
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _key(experiment: Experiment) -> str:
+    return json.dumps(experiment.settings(), sort_keys=True)
+
+
+def _append(path: Path, experiment: Experiment, result: dict[str, Any]) -> None:
+    line = json.dumps({"settings": experiment.settings(), "outcome": result}) + "\n"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what the file holds; a line that was cut off while it was written is passed over."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            try:
+                entry = json.loads(line)
+                yield json.dumps(entry["settings"], sort_keys=True), entry["outcome"]
+            except (json.JSONDecodeError, KeyError, TypeError):
+                continue
