@@ -76,7 +76,7 @@ class LinearModel(Problem):
             c = np.matmul(weights, slopes)
             norms = np.sqrt(np.vecdot(c, c) * np.vecdot(a, a))
         drop_what_overflows(c, norms)
-        factors = clip_factors(norms, clip)
+        factors = clip_factors(norms, clip, self.features + self.outputs)
         c *= (factors if shares is None else factors * shares)[:, None]
         return np.reshape(c.T @ a, self.dimension)
 
@@ -224,7 +224,8 @@ class SmoothedHinge(_Margin):
 
     def margin_slopes(self, margins: Vector) -> Vector:
         """Return the slope, between −1 and 0."""
-        return -np.clip((1 - margins) / self.width, 0, 1).astype(margins.dtype, copy=False)
+        steepness: Vector = np.clip((1 - margins) / self.width, 0, 1)
+        return -steepness.astype(margins.dtype, copy=False)
 
 
 class _Residual(LinearModel):
