@@ -1,0 +1,230 @@
+"""The collective engine's law is that of the noise that machines emit: exactly, entry by entry, and in samples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from anechoic.algorithms import ALGORITHMS, Setting
+from anechoic.engines import law, machines
+from anechoic.engines.collective import plan
+from anechoic.engines.law import covariance, draws
+from anechoic.engines.machines import run_machines
+from anechoic.errors import BadInput
+from anechoic.federation import Federation
+from anechoic.participation import Bernoulli, Cyclic, Trace, Uniform
+from anechoic.privacy import SeededGaussian
+from anechoic.problems import Ball, Problem
+from anechoic.records import Records, Vector
+
+TRACES = {
+    "uniform": Uniform(9, 4).trace(25, np.random.default_rng(0)),
+    "uniform, all": Uniform(5, 5).trace(12, np.random.default_rng(1)),
+    "uniform, one": Uniform(7, 1).trace(30, np.random.default_rng(2)),
+    "bernoulli with empty rounds": Bernoulli(4, 0.15).trace(40, np.random.default_rng(3)),
+    "cyclic": Cyclic(7, 3).trace(20, np.random.default_rng(4)),
+    "cyclic, wrapping evenly": Cyclic(6, 3).trace(20, np.random.default_rng(5)),
+    "one machine": Trace.of(3, [[1]] * 6),
+    "nobody ever": Trace.of(3, [[], [], []]),
+}
+every_trace = pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES.keys())
+
+
+def dense(bands: Vector) -> Vector:
+    """Return the symmetric matrix that lower bands stand for."""
+    rounds = bands.shape[1]
+    full = np.zeros((rounds, rounds))
+    for gap, band in enumerate(bands):
+        for t in range(rounds - gap):
+            full[t + gap, t] = full[t, t + gap] = band[t]
+    return full
+
+
+def by_machine(trace: Trace, variances: Vector, *, cancelling: bool) -> Vector:
+    """Return Σ_i (D_i Σ_i D_iᵀ), machine i's releases placed at the rounds of theirs, written out naively."""
+    total = np.zeros((trace.rounds, trace.rounds))
+    for machine in range(trace.machines):
+        entries = [e for e in range(len(trace.who)) if trace.who[e] == machine]
+        rounds = [next(t for t in range(trace.rounds) if trace.starts[t] <= e < trace.starts[t + 1]) for e in entries]
+        factor = np.eye(len(entries))
+        if cancelling:
+            factor -= np.eye(len(entries), k=-1)
+        total[np.ix_(rounds, rounds)] += factor @ np.diag(variances[entries]) @ factor.T
+    return total
+
+
+def test_one_trace_has_empty_rounds() -> None:
+    assert (np.diff(TRACES["bernoulli with empty rounds"].starts) == 0).sum() >= 5
+
+
+@every_trace
+@pytest.mark.parametrize("cancelling", [True, False])
+def test_the_bands_are_the_sum_over_machines_of_their_own_covariances(trace: Trace, cancelling: bool) -> None:
+    variances = np.random.default_rng(9).uniform(0.5, 20.0, len(trace.who))
+    bands = covariance(trace, variances, cancelling=cancelling)
+    np.testing.assert_allclose(
+        dense(bands), by_machine(trace, variances, cancelling=cancelling), rtol=1e-13, atol=1e-12
+    )
+
+
+def test_bands_too_wide_for_the_memory_are_refused_with_the_other_engine_as_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(law, "BAND_LIMIT", 100)
+    with pytest.raises(BadInput, match="use the engine 'machines'"):
+        covariance(TRACES["uniform"], np.ones(100), cancelling=True)
+
+
+# The noise that machines really emit.
+
+
+class Flat(Problem):
+    """A loss that is zero everywhere: what the server sees of it is noise and nothing else."""
+
+    lipschitz = 1.0
+    smoothness = 1.0
+
+    def losses(self, point: Vector, records: Records) -> Vector:
+        return np.zeros(records.size)
+
+    def gradients(self, point: Vector, records: Records) -> Vector:
+        return np.zeros((records.size, self.dimension))
+
+
+class Symbolic(SeededGaussian):
+    """Noise by name: release k of machine i draws σ times a unit vector of its own, so that sums show their parts."""
+
+    releases: int
+
+    def draw(self, number: int, sigma: float, dimension: int) -> Vector:
+        noise = np.zeros(dimension)
+        noise[self.machine * self.releases + number - 1] = sigma
+        return noise
+
+
+NOISY = ("noise-cancelling", "fresh-noise", "noisy-sgd", "full-participation")
+
+
+def emitted(
+    name: str, trace: Trace, dimension: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Vector, Vector]:
+    """Return U_1 … U_T as Machine objects sent them in the reference engine, and their law by the collective's plan."""
+    count, rounds = trace.machines, trace.rounds
+    whom = count if name == "full-participation" else count / 2
+    algorithm = ALGORITHMS[name](Setting(Flat(dimension, Ball(1.0)), count, whom, rounds, rounds, rho=2.0))
+    federation = Federation.of_shards([Records(np.zeros((rounds, 1)), np.zeros(rounds))] * count)
+    sums: list[Vector] = []
+    original = algorithm.step
+
+    def watched(state: object, mean: Vector, noise: Vector | float) -> object:
+        sums.append(mean)
+        return original(state, mean, noise)
+
+    monkeypatch.setattr(algorithm, "step", watched)
+    run_machines(algorithm, federation, trace, np.zeros(dimension), seed, lambda done, state: None)
+    variances = (plan(algorithm, federation, trace).sigma / whom) ** 2
+    return np.array(sums), dense(covariance(trace, variances, cancelling=name == "noise-cancelling"))
+
+
+@pytest.mark.parametrize("name", NOISY)
+@pytest.mark.parametrize("kind", ["uniform", "uniform, one", "bernoulli with empty rounds", "cyclic", "uniform, all"])
+def test_the_law_is_exactly_that_of_the_messages_of_the_reference_engine(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = TRACES["uniform, all" if name == "full-participation" else kind]
+    monkeypatch.setattr(Symbolic, "releases", trace.rounds, raising=False)
+    monkeypatch.setattr(machines, "SeededGaussian", Symbolic)
+    parts, expected = emitted(name, trace, trace.machines * trace.rounds, 0, monkeypatch)
+    np.testing.assert_allclose(parts @ parts.T, expected, rtol=1e-12, atol=1e-10)
+
+
+# Samples.
+
+
+def farthest(samples: Vector, expected: Vector) -> float:
+    """Return how many standard deviations the worst entry of the samples' covariance is from what it should be.
+
+    The samples are whitened first, so that the entries of their covariance are nearly independent: the identity, with
+    deviation 1/√n off the diagonal and √(2/n) on it. So all directions count, also those of small variance.
+    """
+    rounds, count = samples.shape
+    white = np.linalg.solve(np.linalg.cholesky(expected), samples.astype(np.float64))
+    off = (white @ white.T / count - np.eye(rounds)) * math.sqrt(count)
+    off /= np.where(np.eye(rounds) > 0, math.sqrt(2), 1)
+    return float(np.abs(off).max())
+
+
+THRESHOLD = 6.5
+"""One of 820 entries (40 rounds), nearly Gaussian over 20,000 samples, passes 6.5 deviations in one of 10⁷ seeds."""
+
+DIMENSION = 20_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "cancelling"),
+    [
+        ("uniform", True),
+        ("bernoulli with empty rounds", True),
+        ("cyclic", True),
+        ("bernoulli with empty rounds", False),
+    ],
+)
+@pytest.mark.parametrize(("block", "dtype"), [(1, np.float64), (3, np.float32), (7, np.float64), (1000, np.float32)])
+def test_draws_have_the_law_whatever_the_blocks_and_the_precision(
+    kind: str, cancelling: bool, dtype: type, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """False alarms: see ``THRESHOLD``, one of 10⁷ for each case."""
+    monkeypatch.setattr(law, "BLOCK", block * DIMENSION)
+    trace = TRACES[kind]
+    variances = np.random.default_rng(9).uniform(0.5, 20.0, len(trace.who))
+    bands = covariance(trace, variances, cancelling=cancelling)
+    samples = np.array(list(draws(bands, DIMENSION, np.random.default_rng(17), dtype)))
+    assert samples.shape == (trace.rounds, DIMENSION)
+    assert samples.dtype == dtype
+    full = dense(bands)
+    busy = np.flatnonzero(np.diag(full))
+    assert not samples[np.diag(full) == 0].any()
+    assert farthest(samples[busy], full[np.ix_(busy, busy)]) < THRESHOLD
+
+
+def test_the_statistic_sees_a_covariance_that_is_wrong_by_a_tenth() -> None:
+    """The test above can fail: with one band a tenth too small it would."""
+    bands = covariance(TRACES["uniform"], np.ones(100), cancelling=True)
+    samples = np.array(list(draws(bands, DIMENSION, np.random.default_rng(17))))
+    wrong = bands.copy()
+    wrong[1] *= 0.9
+    assert farthest(samples, dense(bands)) < THRESHOLD < farthest(samples, dense(wrong))
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_messages_have_the_law_over_coordinates(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full covariance of (U_1 … U_T), 20,000 coordinates being as many samples. False alarms: see ``THRESHOLD``."""
+    trace = TRACES["uniform, all" if name == "full-participation" else "uniform"]
+    samples, expected = emitted(name, trace, DIMENSION, 23, monkeypatch)
+    assert farthest(samples, expected) < THRESHOLD
+
+
+def test_draws_repeat_and_blocks_only_cut_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    bands = covariance(TRACES["uniform"], np.ones(100), cancelling=True)
+    whole = np.array(list(draws(bands, 50, np.random.default_rng(1))))
+    np.testing.assert_array_equal(whole, np.array(list(draws(bands, 50, np.random.default_rng(1)))))
+    monkeypatch.setattr(law, "BLOCK", 200)
+    cut = np.array(list(draws(bands, 50, np.random.default_rng(1))))
+    np.testing.assert_allclose(cut, whole, rtol=0, atol=1e-12)
+
+
+def test_draws_are_uncorrelated_between_coordinates() -> None:
+    """Half the coordinates against the other half: 625 entries of deviation 1/√10000, 6.5 of which is one in 10⁷."""
+    bands = covariance(TRACES["uniform"], np.ones(100), cancelling=True)
+    samples = np.array(list(draws(bands, DIMENSION, np.random.default_rng(5))))
+    white = np.linalg.solve(np.linalg.cholesky(dense(bands)), samples)
+    one, other = white[:, ::2], white[:, 1::2]
+    assert np.abs(one @ other.T / math.sqrt(DIMENSION / 2)).max() < THRESHOLD
+
+
+def test_what_is_not_taken_of_the_draws_leaves_no_thread_waiting() -> None:
+    stream = draws(np.ones((1, 5)), 3, np.random.default_rng(0))
+    assert next(stream).shape == (3,)
+    stream.close()  # type: ignore[attr-defined]
