@@ -164,7 +164,11 @@ def _schedule(experiment: Experiment, rounds: int | None) -> Schedule | None:
 
 def outcome(experiment: Experiment) -> dict[str, Any]:
     """Carry out one experiment and return what a table needs of it, as plain values."""
-    result = run(experiment)
+    return figures(experiment, run(experiment))
+
+
+def figures(experiment: Experiment, result: Run) -> dict[str, Any]:
+    """Return what a table needs of a run, as plain values."""
     test, certificate = data_of(experiment).test, result.certificate
     private = math.isfinite(certificate.rho)
     return {
