@@ -131,6 +131,11 @@ def run(experiment: Experiment, observe: Any = None) -> Run:
     )
 
 
+def federation_of(experiment: Experiment) -> Federation:
+    """Return who holds which records."""
+    return _population(experiment, data_of(experiment))[0]
+
+
 def _population(experiment: Experiment, data: Dataset) -> tuple[Federation, Participation]:
     """Return who holds what and who is called when."""
     machines, count, seed = experiment.machines, experiment.participants, experiment.seed
