@@ -187,7 +187,8 @@ left. 'Whole' is the excess of the worst slope; it includes what it costs that t
 The ratio of the two is √(K/2), K = mT/M being how often a machine is called. So at moderate K the excess is smaller
 than the theorem allows, and with growing K it rises towards a constant share of the bound: where K varies along a sweep
 (n by rounds or by participants, M) the exponents are off by that, though the bound holds. Two sweeps tell this apart:
-one at large K, one at constant K (there M ∝ n, so that √M/n ∝ n^(−1/2)).""",
+one at large K, one at constant K (there M ∝ n, so that √M/n ∝ n^(−1/2)). They were added to test this explanation once
+the exponent in n by rounds had been seen to disagree; that one stays as it was declared and as it came out.""",
     "Delayed updates": """
 Delayed updates beside mu2-sgd on the same data. Cyclic participation is the paper's 'average case', a pause of M/m
 rounds each time. Under uniform participation pauses τ are geometric, and the factor in the variance is
