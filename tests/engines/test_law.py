@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from anechoic.algorithms import ALGORITHMS, Setting
-from anechoic.engines import law, machines
+from anechoic.algorithms import ALGORITHMS, Algorithm, Setting
+from anechoic.engines import law, machines, train
 from anechoic.engines.collective import plan
 from anechoic.engines.law import covariance, draws
 from anechoic.engines.machines import run_machines
+from anechoic.engines.run import Engine
 from anechoic.errors import BadInput
 from anechoic.federation import Federation
 from anechoic.participation import Bernoulli, Cyclic, Trace, Uniform
@@ -204,6 +205,49 @@ def test_messages_have_the_law_over_coordinates(name: str, monkeypatch: pytest.M
     trace = TRACES["uniform, all" if name == "full-participation" else "uniform"]
     samples, expected = emitted(name, trace, DIMENSION, 23, monkeypatch)
     assert farthest(samples, expected) < THRESHOLD
+
+
+PRIVATE = [name for name, algorithm in ALGORITHMS.items() if algorithm.noise_by is not None]
+
+
+@pytest.mark.parametrize("engine", ["machines", "collective"])
+@pytest.mark.parametrize("name", PRIVATE)
+def test_the_noise_in_a_run_is_the_noise_that_its_ledger_states(
+    name: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What reaches the server's step has the covariance of the ledger's σ: the certificate speaks of what was done.
+
+    20,000 coordinates are as many samples. False alarms: see ``THRESHOLD``.
+    """
+    heard: list[Vector] = []
+    original = ALGORITHMS[name].step
+
+    def listening(self: Algorithm, state: object, mean: Vector, noise: Vector | float) -> object:
+        heard.append(mean + noise)
+        return original(self, state, mean, noise)
+
+    monkeypatch.setattr(ALGORITHMS[name], "step", listening)
+    participants = 5 if name.startswith("full-participation") else 3
+    run = train(
+        Flat(DIMENSION, Ball(1.0)),
+        Federation.of_shards([Records(np.zeros((16, 1)), np.zeros(16))] * 5),
+        name,
+        participants=participants,
+        rounds=14,
+        rho=2.0,
+        engine=engine,
+    )
+    releases = run.ledger.releases
+    expected = np.zeros((run.trace.rounds, run.trace.rounds))
+    for discloser in set(releases.discloser.tolist()):
+        mine = releases.discloser == discloser
+        rounds, factor = releases.round[mine] - 1, np.eye(int(mine.sum()))
+        if name == "noise-cancelling":
+            factor -= np.eye(len(factor), k=-1)
+        expected[np.ix_(rounds, rounds)] += factor @ np.diag(releases.sigma[mine] ** 2) @ factor.T
+    if run.algorithm.noise_by == "machine":
+        expected /= participants**2
+    assert farthest(np.array(heard), expected) < THRESHOLD
 
 
 def test_draws_repeat_and_blocks_only_cut_them(monkeypatch: pytest.MonkeyPatch) -> None:
