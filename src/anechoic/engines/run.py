@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from anechoic.algorithms import Algorithm, Setting, find
 from anechoic.algorithms.base import State
-from anechoic.engines.collective import plan, run_collective, supports
+from anechoic.engines.collective import plan, run_collective, supports, write
 from anechoic.engines.machines import run_machines
 from anechoic.errors import BadInput, unknown, whole
 from anechoic.federation import Federation
@@ -28,6 +28,9 @@ from anechoic.problems.base import Problem
 from anechoic.records import Records, Vector
 
 Engine = Literal["auto", "collective", "machines"]
+
+Begun = Callable[[Trace, Ledger], None]
+"""Told, before the first round, who takes part when and what the ledger will be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +103,7 @@ def train(
     when_dry: Literal["refuse", "replace"] = "refuse",
     start: Vector | None = None,
     observe: Callable[[int, Vector], None] | None = None,
+    begun: Begun | None = None,
 ) -> Run:
     """Simulate one training run and return the model with its ledger and certificate.
 
@@ -130,6 +134,9 @@ def train(
         x_0, by default the domain's middle.
     observe : callable, optional
         Called after each round with the number of rounds done and the current model.
+    begun : callable, optional
+        Called before the first round with who takes part when and the ledger that the run will write: all that is
+        released, and when, is public and known beforehand.
 
     Raises
     ------
@@ -170,6 +177,8 @@ def train(
         if observe is not None:
             observe(done, rule.output(state))
 
+    if begun is not None:
+        begun(trace, write(rule, trace, plan(rule, federation, trace)))
     run = run_collective if name == "collective" else run_machines
     with threadpool_limits(1, user_api="blas"):
         began = time.perf_counter()

@@ -1,0 +1,36 @@
+"""Writing files so that each is whole or not there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file beside its place, flush it to the disk, and move it there.
+
+    Whoever reads the path finds the old content or the new, never a part; where the disk is full the old one stays.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     write_whole(Path(directory) / "note.txt", "μ²")
+    ...     (Path(directory) / "note.txt").read_text(encoding="utf-8")
+    'μ²'
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            beside = Path(file.name)
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                beside.chmod(0o644)
+                beside.replace(path)
+            except BaseException:
+                beside.unlink()
+                raise
+    except OSError as error:
+        # The name of the temporary file would mean nothing to the reader, and a full disk gives no name at all.
+        raise OSError(error.errno, error.strerror, str(path)) from error
