@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from anechoic.privacy import NO_PARENT, Ledger, Release, Use
@@ -43,8 +45,16 @@ def ledger_of(releases: list[Release]) -> Ledger:
 def renyi(shift: Floats, factor: Floats, order: float) -> float:
     """Return the Rényi divergence of order α between N(0, FFᵀ) and N(shift, FFᵀ) in every column: α/2 · shiftᵀΣ⁻¹shift.
 
-    Rows are releases, columns are coordinates of the model, which have independent noise of the same covariance.
+    Rows are releases, columns are coordinates of the model, which have independent noise of the same covariance. It is
+    infinite if some combination of the releases carries no noise and the shift shows in it.
     """
+    values, directions = np.linalg.eigh(factor @ factor.T)
+    bare = values <= 1e-12 * float(values[-1])
+    if bare.any():
+        shown = directions.T @ shift
+        if np.abs(shown[bare]).max() > 1e-9 * np.abs(shift).max():
+            return math.inf
+        return order / 2 * float((shown[~bare] ** 2 / values[~bare, None]).sum())
     return order / 2 * float((shift * np.linalg.solve(factor @ factor.T, shift)).sum())
 
 

@@ -11,6 +11,7 @@ from tests.privacy.forests import renyi
 from tests.privacy.transcripts import DIMENSION, Basis, Linear, Silence, Stage
 
 from anechoic.algorithms import ALGORITHMS, Algorithm, Query, Setting
+from anechoic.engines import machines as engine
 from anechoic.engines.machine import Machine
 from anechoic.privacy import Budget, Ledger, SeededGaussian, certify
 from anechoic.privacy.ledger import Floats
@@ -92,6 +93,16 @@ def test_noise_cancelling_meets_thm_privacy_with_equality_for_the_first_record(
         for record in range(calls):
             theorem = 2 * (2 * stage.clip) ** 2 / 2 * (1 / sigma2[record:]).sum()  # α·ρ_i²/2 at α = 2
             assert renyi(shifts[record][machine], factor, 2.0) == pytest.approx(theorem, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", UNTRUSTED + TRUSTED)
+def test_the_noise_alone_meets_the_guarantee_with_no_budget_to_refuse_a_release(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(name, seed)
+    monkeypatch.setattr(engine, "Budget", lambda rho: Budget(math.inf))
+    assert 0 < certify(stage.run(monkeypatch, Basis).ledger, stage.machines).rho <= stage.rho * (1 + 1e-9)
 
 
 # Servers that choose each query by what they have been told so far, within the rules and outside of them.
