@@ -17,7 +17,7 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from anechoic.algorithms.base import Algorithm, Floats, Ints, Segment
+from anechoic.algorithms.base import Algorithm, Floats, Ints, Segment, Setting
 from anechoic.errors import BadInput
 from anechoic.privacy.schedules import planned_cap
 from anechoic.problems.domains import WithinBall
@@ -43,6 +43,11 @@ class Phase(NamedTuple):
 
 class Localized(Algorithm):
     """Base of the localised algorithms; a subclass gives a phase's rounds and the method that minimises inside it."""
+
+    def __init__(self, setting: Setting) -> None:
+        if setting.schedule is not None:
+            raise BadInput(f"{self.card.name} has a noise of its own for each phase: leave the schedule out")
+        super().__init__(setting)
 
     def default_clip(self) -> float:
         """Return G."""
@@ -71,6 +76,8 @@ class Localized(Algorithm):
         sizes = [setting.records >> k for k in range(1, setting.records.bit_length())]
         strengths = [4**k / (self.step_size * size) for k, size in enumerate(sizes, start=1)]
         wanted = [self.wanted_rounds(*pair) for pair in zip(sizes, strengths, strict=True)]
+        # Of lem:AVGBound: what remains of the machines' differences when m of M are chosen.
+        chosen = (setting.machines - setting.participants) / max(1, setting.machines - 1)
         scale = 1.0 if setting.rounds is None else setting.rounds / sum(wanted)
         phases = []
         for size, strength, rounds in zip(sizes, strengths, wanted, strict=True):
@@ -78,7 +85,7 @@ class Localized(Algorithm):
             cap = planned_cap(whole, setting.rate)
             sigma = 2 * self.clip / size * math.sqrt(cap) / setting.rho
             divisor = setting.participants if self.noise_by == "machine" else setting.participants**2
-            variance = problem.lipschitz**2 / setting.participants + problem.dimension * sigma**2 / divisor
+            variance = chosen * problem.lipschitz**2 / setting.participants + problem.dimension * sigma**2 / divisor
             phases.append(Phase(size, whole, cap, strength, 2 * problem.lipschitz / strength, variance))
         return tuple(phases)
 

@@ -15,6 +15,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    pretty_exceptions_enable=False,
 )
 for module in (algorithms, train, reproduce, epsilon, bounds):
     app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLES)(module.command)

@@ -11,6 +11,8 @@ import typer
 
 from anechoic.cli.output import show_table
 from anechoic.errors import unknown
+from anechoic.report import write
+from anechoic.report.reproduction import page
 from anechoic.studies.paper import ALGORITHMS, TABLES
 from anechoic.studies.reproduction import reproduce
 
@@ -30,13 +32,16 @@ def command(
     if table not in ("1", "2", "all"):
         raise unknown("table", table, ("1", "2", "all"))
     tables = tuple(TABLES) if table == "all" else (int(table),)
-    results = reproduce(tables, seeds, out, jobs, quiet=as_json)
+    words = ["anechoic reproduce", f"--table {table}", f"--out {out}", f"--jobs {jobs}"]
+    words.insert(2, f"--seeds {seeds}" if seeds is not None else "")
+    report = reproduce(tables, seeds, out, jobs, command=" ".join(filter(None, words)), quiet=as_json)
+    write(page(report), out / "report.html")
     if as_json:
-        print(json.dumps(results, indent=2))
+        print(json.dumps(report["cells"], indent=2))
         return
     for number in tables:
-        _show(number, results)
-    print(f"Results: {out / 'results.json'}")
+        _show(number, report["cells"])
+    print(f"Numbers: {out / 'results.json'}\nPictures: {out / 'report.html'}")
 
 
 def _show(number: int, results: list[dict[str, Any]]) -> None:
