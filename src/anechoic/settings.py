@@ -59,7 +59,7 @@ def build(form: type[Kind], values: Mapping[str, Any], prefix: str = "") -> Kind
             raise unknown("setting", prefix + key, [prefix + name for name in kinds])
         checked[key] = fitted(prefix + key, value, kinds[key])
     for field in fields(form):  # type: ignore[arg-type]
-        if field.name not in checked and field.default is MISSING:
+        if field.name not in checked and field.default is field.default_factory is MISSING:
             raise BadInput(f"{prefix}{field.name} must be given")
     return form(**checked)
 

@@ -49,6 +49,10 @@ class LinearModel(Problem):
     def slopes(self, scores: Vector, labels: Labels) -> Vector:
         """Return ∂ℓ/∂scores for scores of shape (n, k, outputs): k points at once. May overwrite ``scores``."""
 
+    @abstractmethod
+    def predict(self, point: Vector, features: Vector) -> Labels:
+        """Return the label that the model predicts for each record."""
+
     def scores(self, point: Vector, features: Vector) -> Vector:
         """Return W a for each record, shape (n, outputs)."""
         matrix = point.reshape(self.outputs, self.features).astype(features.dtype, copy=False)
