@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from anechoic.cli import algorithms, bounds, epsilon, reproduce, train
+from anechoic.cli import algorithms, bounds, epsilon, evaluate, reproduce, study, train
 from anechoic.errors import AnechoicError
 
 app = typer.Typer(
@@ -17,7 +17,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (algorithms, train, reproduce, epsilon, bounds):
+for module in (algorithms, train, evaluate, reproduce, study, epsilon, bounds):
     app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLES)(module.command)
 
 

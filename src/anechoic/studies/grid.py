@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from anechoic.errors import AnechoicError, whole
+from anechoic.errors import AnechoicError, BadInput, whole
 from anechoic.studies.experiment import Experiment, outcome
 
 ATTEMPTS = 3
@@ -61,17 +61,17 @@ def carry_out(
     whole("the number of jobs", jobs)
     path.parent.mkdir(parents=True, exist_ok=True)
     known = dict(_read(path))
-    missing = [experiment for experiment in experiments if _key(experiment) not in known]
+    missing = [experiment for experiment in experiments if key(experiment) not in known]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet or not missing
     ) as progress:
         task = progress.add_task(title or path.stem, total=len(missing))
         for experiment, result in _results(missing, jobs, work):
-            known[_key(experiment)] = result
+            known[key(experiment)] = result
             _append(path, experiment, result)
             progress.advance(task)
-    return [Finished(experiment, known[_key(experiment)]) for experiment in experiments]
+    return [Finished(experiment, known[key(experiment)]) for experiment in experiments]
 
 
 def _results(
@@ -106,7 +106,8 @@ def _results(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _key(experiment: Experiment) -> str:
+def key(experiment: Experiment) -> str:
+    """Return what tells experiments apart: all settings, as text."""
     return json.dumps(experiment.settings(), sort_keys=True)
 
 
@@ -119,13 +120,13 @@ def _append(path: Path, experiment: Experiment, result: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what the file holds; a line that was cut off while it was written is passed over."""
+    """Yield what the file holds; a line that was cut off, or that today's settings do not fit, is passed over."""
     if not path.exists():
         return
     with path.open(encoding="utf-8") as file:
         for line in file:
             try:
                 entry = json.loads(line)
-                yield json.dumps(entry["settings"], sort_keys=True), entry["outcome"]
-            except (json.JSONDecodeError, KeyError, TypeError):
+                yield key(Experiment.of(entry["settings"])), entry["outcome"]
+            except (json.JSONDecodeError, KeyError, TypeError, BadInput):
                 continue
