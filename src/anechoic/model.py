@@ -70,6 +70,8 @@ class Description:
         Of the ball that holds the weights.
     classes : tuple of str, optional
         The names of the classes where they have any; for the labels −1 and 1, of these two.
+    columns : tuple of str, optional
+        The names of the features, without the bias, where they have any.
     """
 
     loss: str
@@ -79,6 +81,7 @@ class Description:
     bound: Positive
     diameter: Positive
     classes: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
     width: Positive | None = None
     threshold: Positive | None = None
     label_bound: Positive | None = None
@@ -93,6 +96,8 @@ class Description:
         expected = max(2, self.outputs)
         if self.classes is not None and len(self.classes) != expected:
             raise BadInput(f"the model has {expected} classes, but {len(self.classes)} names of classes")
+        if self.columns is not None and len(self.columns) != self.features - self.bias:
+            raise BadInput(f"{len(self.columns)} names do not belong to {self.features - self.bias} features")
 
     @property
     def problem(self) -> LinearModel:

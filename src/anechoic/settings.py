@@ -135,7 +135,8 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in values.items():
         head, dot, rest = key.partition(".")
         if dot:
-            found[head] = _nested({**(found.get(head) or {}), rest: value})
+            before = found.get(head)
+            found[head] = _nested({**(before if isinstance(before, Mapping) else {}), rest: value})
         else:
             found[head] = value
     return found

@@ -1,92 +1,128 @@
-"""``anechoic train``: one run, shown as it goes."""
+"""``anechoic train``: one run, shown as it goes and written down."""
 
 from __future__ import annotations
 
 import json
-import math
-import tomllib
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from anechoic.errors import BadInput
-from anechoic.records import Vector
-from anechoic.studies.experiment import Experiment, data_of, run
+from anechoic.cli import options as given
+from anechoic.cli.progress import Live
+from anechoic.studies.recording import Point, Recorder, Recording
+from anechoic.studies.results import model_of, summary
+from anechoic.studies.rundir import open_directory, write_outcome, write_points
 
 EXAMPLES = (
-    "Examples: anechoic train --data digits --machines 20 --participants 10 --rho 4   |   anechoic train run.toml"
+    "Examples: anechoic train --data digits --machines 20 --participants 10 --rho 4   |   "
+    "anechoic train --data people.csv --label sick --classes no,yes --machine clinic --bound 1 --rho 2   |   "
+    "anechoic train runs/noise-cancelling-1/config.toml --seed 2"
 )
+
+PAUSE = 1.0
+"""Seconds between two writings of what was measured so far, at least: a disk may be slow."""
 
 
 def command(
     config: Annotated[Path | None, typer.Argument(help="A TOML file of settings; flags win over it.")] = None,
-    data: Annotated[str | None, typer.Option(help="mnist or digits.")] = None,
-    unit_norm: Annotated[bool | None, typer.Option(help="Scale each record to norm 1 first.")] = None,
-    loss: Annotated[str | None, typer.Option(help="softmax, logistic or hinge.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's directory; by default runs/<algorithm>-<n>.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print for programs.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Makes the run repeatable to the bit.")] = None,
+    evaluations: Annotated[int | None, typer.Option(help="How often the model is measured on the way.")] = None,
+    data: given.Data = None,
+    unit_norm: given.UnitNorm = None,
+    label: given.Label = None,
+    machine: Annotated[
+        str | None, typer.Option(help="Table: the column that names the machine which holds the record.")
+    ] = None,
+    features: given.Features = None,
+    bound: given.Bound = None,
+    lower: given.Lower = None,
+    upper: given.Upper = None,
+    classes: given.Classes = None,
+    bias: given.Bias = None,
+    delimiter: given.Delimiter = None,
+    test: Annotated[str | None, typer.Option(help="Table: a second file with the records to test on.")] = None,
+    test_fraction: Annotated[
+        float | None, typer.Option(help="Table: else, the share of the records set aside for it.")
+    ] = None,
+    split_seed: Annotated[int | None, typer.Option(help="Table: decides which records those are.")] = None,
+    records: Annotated[int | None, typer.Option(help="Synthetic: how many are drawn for each machine.")] = None,
+    support: Annotated[int | None, typer.Option(help="Synthetic: how many records a machine's population has.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="Synthetic: how many features.")] = None,
+    heterogeneity: Annotated[float | None, typer.Option(help="Synthetic: from 0 (all alike) to 1.")] = None,
+    signal: Annotated[float | None, typer.Option(help="Synthetic: how well labels can be predicted.")] = None,
+    population_seed: Annotated[int | None, typer.Option(help="Synthetic: decides the population.")] = None,
+    loss: Annotated[str | None, typer.Option(help="softmax, logistic, hinge, least-squares or huber.")] = None,
+    width: Annotated[float | None, typer.Option(help="Of the hinge's rounded corner.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Of huber.")] = None,
+    label_bound: Annotated[
+        float | None, typer.Option(help="To which labels that are real numbers are clipped.")
+    ] = None,
     diameter: Annotated[float | None, typer.Option(help="Of the ball that holds the parameters.")] = None,
     algorithm: Annotated[str | None, typer.Option(help="A name from 'anechoic algorithms'.")] = None,
-    machines: Annotated[int | None, typer.Option(help="M.")] = None,
-    participants: Annotated[int | None, typer.Option(help="m, machines a round.")] = None,
-    calls: Annotated[str | None, typer.Option(help="uniform, bernoulli or cyclic.")] = None,
+    rho: Annotated[float | None, typer.Option(help="The guarantee ρ²/2-zCDP.")] = None,
     rounds: Annotated[int | None, typer.Option(help="T; by default what the smallest shard allows.")] = None,
     batch: Annotated[int | None, typer.Option(help="b, fresh records of a machine a round.")] = None,
-    rho: Annotated[float | None, typer.Option(help="The guarantee ρ²/2-zCDP.")] = None,
     clip: Annotated[float | None, typer.Option(help="Bound on a record's contribution.")] = None,
     step: Annotated[float | None, typer.Option(help="η.")] = None,
     schedule: Annotated[str | None, typer.Option(help="own, paper, capped or one-release.")] = None,
+    engine: Annotated[str | None, typer.Option(help="auto, collective or machines.")] = None,
+    machines: Annotated[int | None, typer.Option(help="M.")] = None,
+    participants: Annotated[int | None, typer.Option(help="m, machines a round; by default half of them.")] = None,
+    calls: Annotated[str | None, typer.Option(help="uniform, bernoulli, cyclic or trace.")] = None,
+    trace: Annotated[str | None, typer.Option(help="A JSON file: a list of rounds, each a list of machines.")] = None,
+    when_dry: Annotated[str | None, typer.Option(help="refuse, or replace a machine whose records run out.")] = None,
     split: Annotated[str | None, typer.Option(help="iid, dirichlet or by-label.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Of the Dirichlet split.")] = None,
     shards: Annotated[str | None, typer.Option(help="equal, or called: as large as will be used.")] = None,
-    engine: Annotated[str | None, typer.Option(help="auto, collective or machines.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Makes the run repeatable to the bit.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print for programs.")] = False,
 ) -> None:
-    """Simulate one training run and print accuracy, loss and the certificate."""
-    flags = {key: value for key, value in locals().items() if key not in ("config", "as_json") and value is not None}
-    experiment = Experiment.of(_settings(config) | flags)
-    test = data_of(experiment).test
-    with Progress(
-        TextColumn("round"), MofNCompleteColumn(), BarColumn(), TimeRemainingColumn(),
-        console=Console(stderr=True), disable=as_json,
-    ) as progress:  # fmt: skip
-        task = progress.add_task("round", total=experiment.rounds)
+    """Simulate one training run, show it as it goes, and write it down.
 
-        def show(done: int, model: Vector) -> None:
-            progress.update(task, completed=done)
+    The run's directory gets the model, the ledger, the metrics as CSV and for TensorBoard, the settings
+    ('anechoic train DIR/config.toml' repeats the run to the bit) and a summary. Ctrl-C keeps what was finished.
+    """
+    flags = {key: value for key, value in locals().items() if key not in ("config", "out", "as_json")}
+    experiment = given.experiment_of(config, flags)
+    directory, written = Path(), time.monotonic()
+    with Live(quiet=as_json) as live:
 
-        result = run(experiment, show)
-    certificate = result.certificate
-    private = math.isfinite(certificate.rho)
-    accuracy = result.accuracy(test)
-    found = {
-        "algorithm": experiment.algorithm,
-        "engine": result.engine,
-        "rounds": result.trace.rounds,
-        "accuracy": accuracy,
-        "loss": result.loss(test),
-        "rho": certificate.rho if private else None,
-        "epsilon": certificate.epsilon(1e-5) if private else None,
-        "delta": 1e-5,
-        "seconds": result.seconds,
-        "settings": experiment.settings(),
-    }
+        def begin() -> None:
+            nonlocal directory
+            directory = open_directory(out, experiment)
+
+        def keep(points: list[Point]) -> None:
+            nonlocal written
+            live.measured(points[-1])
+            if time.monotonic() - written > PAUSE:
+                write_points(directory, points)
+                written = time.monotonic()
+
+        recording = Recorder(experiment, begin, keep, live.moved).record()
+    write_points(directory, recording.points)
+    found = summary(experiment, recording, directory)
+    write_outcome(directory, model_of(experiment, recording), recording.ledger, found)
     if as_json:
-        print(json.dumps(found))
-        return
-    print(f"{experiment.algorithm} ({result.engine} engine): {result.trace.rounds} rounds in {result.seconds:.2f} s")
-    print(
-        f"test loss {found['loss']:.4f}" + (f", test accuracy {100 * accuracy:.2f} %" if accuracy is not None else "")
-    )
-    print(certificate)
+        print(json.dumps(found, allow_nan=False))
+    else:
+        _show(found, recording)
+    if recording.run is None:
+        raise typer.Exit(130)
 
 
-def _settings(config: Path | None) -> dict[str, Any]:
-    if config is None:
-        return {}
-    try:
-        return tomllib.loads(config.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{config} is not a TOML file: {error}") from None
+def _show(found: dict[str, Any], recording: Recording) -> None:
+    planned = f" of {found['planned_rounds']}" if found["stopped"] else ""
+    print(f"{found['algorithm']} ({found['engine']} engine):", end=" ")
+    print(f"{found['rounds']}{planned} rounds in {found['seconds']:.2f} s")
+    told = f"test loss {found['loss']:.4f}"
+    if found["accuracy"] is not None:
+        told += f", test accuracy {100 * found['accuracy']:.2f} %"
+    if "excess" in found:
+        told += f", excess loss {found['excess']:.4f}"
+    print(told)
+    print(recording.certificate)
+    print(f"{'Stopped; what was finished is in' if found['stopped'] else 'Written to'} {found['directory']}")

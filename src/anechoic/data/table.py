@@ -168,6 +168,8 @@ class Table(NamedTuple):
     """The machine of each record to learn from, as a place in ``machines``."""
     machines: tuple[str, ...]
     """The machines' names, numbers by size before words by letter."""
+    columns: tuple[str, ...]
+    """The names of the features, without the bias."""
 
 
 def is_table(data: str) -> bool:
@@ -221,7 +223,7 @@ def load_table(path: Path, form: TableForm, kind: Labels, label_bound: float | N
         name=path.name,
         description=f"the table {path}",
     )
-    return Table(dataset, owners[order] if machines else None, machines)
+    return Table(dataset, owners[order] if machines else None, machines, cells.names)
 
 
 def _cells(path: Path, form: TableForm, texts: tuple[str, ...]) -> Columns:

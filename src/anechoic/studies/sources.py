@@ -50,6 +50,8 @@ class Source(NamedTuple):
     """The machine of each record to learn from, where the data say so."""
     machines: tuple[str, ...] = ()
     """The names of those machines."""
+    columns: tuple[str, ...] | None = None
+    """The names of the features, where they have any."""
     population: SyntheticPopulation | None = None
     """What the records were drawn from, where that is known."""
 
@@ -76,7 +78,7 @@ def named_source(name: str, unit_norm: bool) -> Source:
 def table_source(path: str, form: TableForm, kind: Labels, label_bound: float | None, unit_norm: bool) -> Source:
     """Return a user's table; read once a process."""
     table = load_table(Path(path), form, kind, label_bound)
-    return Source(_scaled(table.dataset, unit_norm), form.bias, table.assignment, table.machines)
+    return Source(_scaled(table.dataset, unit_norm), form.bias, table.assignment, table.machines, table.columns)
 
 
 @lru_cache(maxsize=2)
