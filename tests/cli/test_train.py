@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anechoic.cli import main, options, train
+from anechoic.cli import options, train
 from anechoic.model import load_model
 from anechoic.privacy.certificate import certify
 from anechoic.studies.experiment import Experiment
@@ -28,22 +28,6 @@ Command = Callable[..., tuple[int, str, str]]
 
 SMALL = ("--data", "synthetic", "--loss", "logistic", "--diameter", "4", "--machines", "8", "--rho", "2")
 FILES = {"config.toml", "metrics.csv", "events.out.tfevents.anechoic", "ledger.csv", "model.npz", "summary.json"}
-
-
-@pytest.fixture
-def anechoic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Call the command line in a directory of its own; return the exit code and what was printed."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["anechoic", *words])
-        with pytest.raises(SystemExit) as left:
-            main()
-        code = left.value.code
-        assert code is None or isinstance(code, int)
-        return (code or 0, *capsys.readouterr())
-
-    return call
 
 
 @pytest.fixture
@@ -267,7 +251,7 @@ def test_ctrl_c_leaves_what_was_finished(tmp_path: Path) -> None:
     assert load_model(tmp_path / "run" / "model.npz").description.certificate.rho == summary["rho"]
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "report"])
 def test_help_shows_examples(command: str, anechoic: Command) -> None:
     code, printed, _ = anechoic(command, "--help")
     assert code == 0

@@ -6,8 +6,10 @@ import sys
 
 import typer
 
-from anechoic.cli import algorithms, bounds, epsilon, evaluate, reproduce, study, train
+from anechoic.cli import algorithms, bounds, epsilon, evaluate, report, reproduce, study, train
 from anechoic.errors import AnechoicError
+
+COMMANDS = (algorithms, train, evaluate, report, reproduce, study, epsilon, bounds)
 
 app = typer.Typer(
     name="anechoic",
@@ -17,7 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (algorithms, train, evaluate, reproduce, study, epsilon, bounds):
+for module in COMMANDS:
     app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLES)(module.command)
 
 

@@ -35,6 +35,19 @@ LEDGER, MODEL, SUMMARY = "ledger.csv", "model.npz", "summary.json"
 DELTA = 1e-5
 """The δ that every ε of a run's files goes with."""
 
+_TOLD = {
+    "accuracy",
+    "delta",
+    "epsilon",
+    "loss",
+    "passes",
+    "planned_rounds",
+    "releases",
+    "rho",
+    "rounds",
+    "seconds",
+    "stopped",
+}
 _MEASURED = ("round", "loss", "accuracy", "rho", "epsilon", "seconds")
 
 
@@ -96,8 +109,8 @@ def read_run(directory: Path) -> dict[str, Any]:
         summary = None
         if (directory / SUMMARY).exists():
             summary = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))
-            if not isinstance(summary, dict):
-                raise ValueError(f"{SUMMARY} is no JSON object")
+            if not isinstance(summary, dict) or not summary.keys() >= _TOLD:
+                raise ValueError(f"{SUMMARY} must hold an object with {', '.join(sorted(_TOLD))}")
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{directory} is damaged: {error}") from None
     name = directory.resolve().name
