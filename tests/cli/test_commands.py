@@ -1,0 +1,88 @@
+"""The small commands: they print for people and for programs, and a slip is one line and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from anechoic import cli
+from anechoic.algorithms import ALGORITHMS
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run the command line with these words and return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["anechoic", *words])
+    try:
+        cli.main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_algorithms_are_listed_for_programs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "algorithms", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in listed] == list(ALGORITHMS)
+    assert set(listed[0]) == {"name", "trusts", "passes", "gradients", "guarantee", "reference"}
+
+
+def test_epsilon_is_printed_by_three_routes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "epsilon", "--rho", "1", "--json") == 0
+    found = {row["route"]: round(row["epsilon"], 2) for row in json.loads(capsys.readouterr().out)}
+    assert found == {"exact": 4.38, "zcdp": 4.73, "paper": 5.30}
+
+
+def test_a_target_epsilon_is_met_and_not_passed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "epsilon", "--epsilon", "2.5", "--json") == 0
+    for row in json.loads(capsys.readouterr().out):
+        assert 2.5 * (1 - 1e-9) <= row["epsilon"] <= 2.5
+
+
+def test_bounds_add_up(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "bounds", "--rho", "8", "--json") == 0
+    for bound in json.loads(capsys.readouterr().out).values():
+        assert bound["total"] == pytest.approx(bound["optimisation"] + bound["statistical"] + bound["privacy"])
+
+
+def test_studies_are_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "study", "--list") == 0
+    printed = capsys.readouterr().out
+    for name in ("participation", "heterogeneity", "alternatives", "schedules", "rates", "epsilon"):
+        assert name in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("reproduce", "--table", "3"), "there is no table '3'"),
+        (("study", "epsilno"), "did you mean 'epsilon'"),
+        (("study",), "name a study"),
+        (("epsilon",), "give either --rho or --epsilon"),
+        (("epsilon", "--rho", "-1"), "rho"),
+        (("bounds", "--participants", "200"), "participants must be at most machines"),
+    ],
+)
+def test_a_slip_is_one_line_that_says_what_would_be_right(
+    words: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, *words) == 2
+    printed = capsys.readouterr()
+    assert sentence in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize("command", [module.__name__.rpartition(".")[2] for module in cli.COMMANDS])
+def test_every_command_has_help_with_an_example(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, command, "--help") == 0
+    assert f"anechoic {command}" in capsys.readouterr().out.replace("\n", " ")
