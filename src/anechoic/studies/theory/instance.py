@@ -19,8 +19,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from anechoic.algorithms import ALGORITHMS, Algorithm
-from anechoic.algorithms.mu2 import Mu2State
+from anechoic.algorithms import Algorithm
 from anechoic.bounds import Constants
 from anechoic.engines import Run, train
 from anechoic.federation import Federation
@@ -148,69 +147,3 @@ def run(algorithm: str | type[Algorithm], setup: Setup, seed: int, paths: list[V
         when_dry="refuse" if setup.turns == "cyclic" else "replace",
         observe=None if paths is None else lambda done, output: paths.append(output),
     )
-
-
-def excess_and_error(algorithm: str, setup: Setup, seed: int) -> Floats:
-    """Return two rows: for each slope, the excess loss of the problem with that slope alone, and mean ε_T² + Y_T².
-
-    The second is the squared error of q̃_T in a coordinate, q̃_T − α_T ∇f(x_T) with ∇f = g everywhere.
-    """
-    result = run(algorithm, setup, seed)
-    state: Mu2State = result.state
-    excess = setup.dimension * setup.gradient * (result.model + setup.edge)
-    error = state.estimate - setup.rounds * setup.gradient
-    rows = np.stack([excess, error**2])
-    means: Floats = rows.reshape(2, len(SLOPES), setup.copies).mean(axis=2)
-    return means
-
-
-def excess_without_noise(setup: Setup, step: float) -> Floats:
-    """Return, for each slope, the excess loss at this step size if nothing is random.
-
-    Then q_t = t·g, so w_t = −min(h, η|g|t(t − 1)/2), and x_T is the mean of the w_t with weights t.
-    """
-    t = np.arange(1, setup.rounds + 1)
-    slopes = setup.gradient[:: setup.copies, None]
-    travelled = np.minimum(setup.edge, step * slopes * (t * (t - 1) / 2))
-    mean = travelled @ (2 * t / (setup.rounds * (setup.rounds + 1)))
-    excess: Floats = setup.dimension * slopes[:, 0] * (setup.edge - mean)
-    return excess
-
-
-def noise_paths(algorithm: str, setup: Setup, seed: int, times: tuple[int, ...]) -> Floats:
-    """Return two rows: at each of the times t, the mean square of a coordinate of Y_t, and of Y_1 + … + Y_t.
-
-    Records without spread and a constant gradient leave nothing in q̃_t − t·g but the noise.
-    """
-    rule = ALGORITHMS[algorithm]
-    shows_estimate = type(rule.__name__, (rule,), {"output": lambda self, state: state.estimate})
-    paths: list[Vector] = []
-    run(shows_estimate, setup, seed, paths)
-    rounds = np.arange(1, setup.rounds + 1)
-    noise = np.stack(paths) - rounds[:, None] * setup.gradient
-    both = np.stack([noise, noise.cumsum(axis=0)])
-    squares: Floats = (both[:, np.array(times) - 1] ** 2).mean(axis=2)
-    return squares
-
-
-def predicted_noise(algorithm: str, setup: Setup, times: tuple[int, ...]) -> Floats:
-    """Return what :func:`noise_paths` has for its expectation.
-
-    Fresh noise: Var Y_t = t·σ²/m, increments independent. Noise cancelling: a machine keeps its noise from one round to
-    the next with probability 1 − m/M, so that Cov(Y_s, Y_t) = (1 − m/M)^(t − s)·Var Y_s; and Var Y_t is M/m² times the
-    mean variance of what a machine holds: κ·E[N_t] = κ·tm/M with κ = 4S²(1 + ln T)/ρ² in the paper's schedule, hence
-    κt/m; with a constant σ², Mσ²/m² once every machine has been called, which it has with probability 1 − (1 − m/M)^t.
-    """
-    c = setup.constants
-    t, unit = np.arange(1, setup.rounds + 1), (2 * c.sensitivity / c.rho) ** 2
-    kept = 1 - c.participants / c.machines
-    if algorithm == "fresh-noise":
-        kept, variance = 1.0, unit * t / c.participants
-    elif setup.constant:
-        variance = unit * c.rounds * (1 - kept**t) * c.machines / c.participants**2
-    else:
-        variance = unit * (1 + math.log(c.rounds)) * t / c.participants
-    covariance = kept ** np.abs(t[:, None] - t) * np.minimum(variance[:, None], variance)
-    total = np.tril(2 * covariance - np.diag(variance)).sum(axis=1).cumsum()
-    rows: Floats = np.stack([variance, total])[:, np.array(times) - 1]
-    return rows

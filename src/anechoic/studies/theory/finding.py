@@ -18,6 +18,9 @@ REPEATS = 400
 ERRORS = 3
 """How many standard errors a finding may lie from the theory."""
 
+ALLOWANCE = 0.05
+"""The systematic error granted to a fitted exponent, for what the asymptotic theory leaves out at finite T."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -80,27 +83,8 @@ def estimate(
     return statistic(samples), float(np.std(again, ddof=1)) * math.sqrt(seeds / (seeds - 1))
 
 
-def markdown(report: dict[str, Any]) -> str:
-    """Return the report, as it stands in its JSON file, as a page with a table for every group."""
-    lines = [
-        "# The theory beside measurements",
-        "",
-        f"Made by `{report['command']}`. {report['criterion']}",
-    ]
-    for group, note in report["groups"].items():
-        lines += [
-            "",
-            f"## {group}",
-            "",
-            note,
-            "",
-            "| finding | theory | measured | verdict | seeds | settings |",
-            "|---|---|---|---|---|---|",
-        ]
-        for row in (row for row in report["findings"] if row["group"] == group):
-            sign = "≤ " if row["rule"] == "at most" else ""
-            lines.append(
-                f"| {row['name']} | {sign}{row['theory']:.3g} | {row['fitted']:.3f} ± {row['standard_error']:.3f} "
-                f"| {row['verdict']} | {row['seeds']} | {row['settings']} |"
-            )
-    return "\n".join(lines) + "\n"
+def fit(
+    x: npt.ArrayLike, cells: Sequence[Floats], summary: Callable[[Floats], float], rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return the exponent in x of a summary of each cell, and its standard error."""
+    return estimate(lambda rows: exponent(x, [summary(cell) for cell in rows]), cells, rng)

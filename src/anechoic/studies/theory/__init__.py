@@ -1,0 +1,1 @@
+"""The convergence theory held against measurements: ``python -m anechoic.studies.theory``."""
