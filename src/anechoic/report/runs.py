@@ -14,8 +14,12 @@ from anechoic.report.words import ABSENT, fixed, listed, name, significant
 
 Run = Mapping[str, Any]
 
-MEASURES = (("accuracy", "test accuracy (%)", 100), ("loss", "test loss", 1), ("epsilon", "ε spent so far", 1))
-"""What is drawn over rounds: the column of the metrics, its label, and what it is multiplied by."""
+MEASURES = (
+    ("accuracy", "Accuracy", "test accuracy (%)", 100),
+    ("loss", "Loss", "test loss", 1),
+    ("epsilon", "Privacy", "ε spent so far", 1),
+)
+"""What is drawn over rounds: the column of the metrics, a title, a label, and what it is multiplied by."""
 
 
 def page(report: Mapping[str, Any]) -> Page:
@@ -120,7 +124,7 @@ def _differences(runs: Sequence[Run]) -> Block:
 
 def _curves(runs: Sequence[Run]) -> Figure:
     panels = []
-    for column, label, factor in MEASURES:
+    for column, title, label, factor in MEASURES:
         series = tuple(
             Series(
                 name=run["name"],
@@ -132,7 +136,7 @@ def _curves(runs: Sequence[Run]) -> Figure:
             if any(value is not None for value in run["points"][column])
         )
         if series:
-            panels.append(Lines(title=label, x=Axis("round"), y=Axis(label), series=series))
+            panels.append(Lines(title=title, x=Axis("round"), y=Axis(label), series=series))
     return Figure(
         title="Accuracy, loss and ε over the rounds",
         panels=tuple(panels),
