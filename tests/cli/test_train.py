@@ -198,6 +198,14 @@ def test_a_bad_path_is_one_line(words: tuple[str, ...], sentence: str, anechoic:
     assert {path.name for path in Path().iterdir()} == {"file", "full"}
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_that_is_not_finite_is_one_line_and_is_not_saved(anechoic: Command) -> None:
+    code, _, told = anechoic("train", "--data", "digits", "--machines", "10", "--rho", "4", "--step", "1e300")
+    assert code == 2
+    assert told == "anechoic: the model of the last round is not finite: choose a smaller step or diameter\n"
+    assert not Path("runs/noise-cancelling-1/model.npz").exists()
+
+
 def test_a_directory_is_used_again_for_the_same_settings_only(anechoic: Command) -> None:
     assert anechoic("train", *SMALL, "--out", "run")[0] == 0
     assert anechoic("train", *SMALL, "--out", "run")[0] == 0

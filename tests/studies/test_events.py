@@ -23,12 +23,12 @@ def slow_crc32c(data: bytes) -> int:
     for byte in data:
         for bit in range(8):
             carry = (remainder ^ byte >> bit) & 1
-            remainder = (remainder >> 1) ^ (0x82F63B78 * carry)
-    return int(remainder ^ 0xFFFFFFFF)
+            remainder = (remainder >> 1) ^ 0x82F63B78 * carry
+    return remainder ^ 0xFFFFFFFF
 
 
 def unmasked(stored: bytes) -> int:
-    rotated = (struct.unpack("<I", stored)[0] - 0xA282EAD8) % 2**32
+    rotated = (int.from_bytes(stored, "little") - 0xA282EAD8) % 2**32
     return (rotated << 15 | rotated >> 17) % 2**32
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from anechoic.engines.run import Run
+from anechoic.errors import BadInput
 from anechoic.participation import Trace
 from anechoic.privacy.certificate import Certificate, certify
-from anechoic.privacy.ledger import Ledger
+from anechoic.privacy.ledger import Ledger, Releases, Uses
 from anechoic.records import Vector
 from anechoic.studies.experiment import Experiment, problem_of, run, source_of
 
@@ -81,7 +83,8 @@ class Recorder:
         self.on_begin, self.on_point, self.on_round = on_begin, on_point, on_round
         self.problem, self.test = problem_of(experiment, source.dataset), source.dataset.test
         self.points: list[Point] = []
-        self.done, self.model = 0, np.zeros(0)
+        self.done = 0
+        self.model: Vector = np.zeros(0)
         self.measuring = 0.0
 
     def record(self) -> Recording:
@@ -93,6 +96,8 @@ class Recorder:
                 raise
             ledger = up_to(self.ledger, self.done)
             return Recording(self.model, self.done, self.trace, ledger, self.points, self._seconds(), None)
+        if not np.isfinite(result.model).all():
+            raise BadInput("the model of the last round is not finite: choose a smaller step or diameter")
         seconds = result.seconds - self.measuring
         return Recording(result.model, self.done, result.trace, result.ledger, self.points, seconds, result)
 
@@ -122,10 +127,13 @@ def up_to(ledger: Ledger, rounds: int) -> Ledger:
     """Return the part of a ledger that was written in the first ``rounds`` rounds."""
     kept = ledger.releases.round <= rounds
     places, used = np.cumsum(kept) - 1, kept[ledger.uses.release]
-    uses = type(ledger.uses)(*(column[used] for column in ledger.uses))
+    uses = Uses(*(_rows(column, used) for column in ledger.uses))
     part = Ledger()
     part.extend(
-        type(ledger.releases)(*(column[kept] for column in ledger.releases)),
-        uses._replace(release=places[uses.release]),
+        Releases(*(_rows(column, kept) for column in ledger.releases)), uses._replace(release=places[uses.release])
     )
     return part
+
+
+def _rows(column: npt.NDArray[Any], which: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    return column[which]

@@ -78,7 +78,7 @@ def write_points(directory: Path, points: Sequence[Point]) -> None:
     writer.writerows(rows)
     write_whole(directory / METRICS, text.getvalue())
     shown = [
-        Event(point.time, point.round, {name: row[name] for name in _MEASURED[1:] if row[name] is not None})
+        Event(point.time, point.round, {name: value for name in _MEASURED[1:] if (value := row[name]) is not None})
         for point, row in zip(points, rows, strict=True)
     ]
     write_whole(directory / EVENTS, encode(shown))
