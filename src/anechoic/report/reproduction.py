@@ -121,7 +121,7 @@ def _comparisons(report: Report) -> Iterator[Block]:
     if rows:
         yield Table(
             title="Differences in accuracy that the paper draws, in percentage points",
-            note="Difference of means ± its standard error over seeds, p-value; last, the difference of the paper's runs.",
+            note="Difference of means ± its standard error over seeds; under paper, the difference of its two runs.",
             columns=(
                 Column("setting", number=False),
                 Column("difference"),
