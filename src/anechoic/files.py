@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -34,3 +36,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
     except OSError as error:
         # The name of the temporary file would mean nothing to the reader, and a full disk gives no name at all.
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write plain values as readable JSON, whole or not at all, in a directory that is made where it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")

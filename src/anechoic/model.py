@@ -6,6 +6,7 @@ import io
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,12 @@ LOSSES: dict[str, type[LinearModel]] = {
 }
 LARGEST_WEIGHTS, LARGEST_TEXT = 2**30, 2**22
 """The most bytes of weights and of metadata that are read; a file that unpacks to more is refused unread."""
+
+UNREADABLE = (
+    *(ValueError, KeyError, TypeError, EOFError, NotImplementedError, OverflowError),
+    *(MemoryError, RecursionError, zipfile.BadZipFile, zlib.error),
+)
+"""What a damaged or hostile file makes its readers raise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +208,7 @@ def load_model(path: str | Path) -> Model:
             if not all(isinstance(value, dict) for value in extra.values()):
                 raise ValueError("its settings and versions are no tables")
             return Model(weights, build(Description, told), **extra)
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+        except UNREADABLE as error:
             raise BadInput(f"{path} is not a model that can be used: {error}") from None
 
 

@@ -161,13 +161,15 @@ def _choices() -> list[dict[str, Any]]:
 
     return [
         {
-            "choice": "Which point noise cancelling returns",
+            "algorithm": "noise-cancelling",
+            "choice": "Which point is returned",
             "taken": "x_T",
             "why": "The theorem is about the weighted average x_T; the last iterate w_T has no guarantee.",
             "alternatives": [{"name": "x_T", "cells": cells_of(0)}, {"name": "w_T", "cells": cells_of(3.4)}],
         },
         {
-            "choice": "Noisy SGD's step",
+            "algorithm": "noisy-sgd",
+            "choice": "The step",
             "taken": "D/√(T(G²/m + dσ²/m))",
             "why": "It minimises the bound on the average iterate.",
             "alternatives": [

@@ -14,6 +14,8 @@ from tests.report.reader import agrees
 from anechoic.report import reproduction, study, write
 from anechoic.report.reproduction import CELL_COLUMNS
 
+pytestmark = pytest.mark.browser
+
 A4 = 688
 """Width of an A4 page within its margins, in CSS pixels."""
 

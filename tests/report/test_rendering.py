@@ -99,7 +99,7 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     assert before == render(PAGES["study"])
 
     def full(self: Path, target: Path) -> None:
-        raise OSError("no space left on device")
+        raise OSError(28, "no space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="no space"):

@@ -14,7 +14,7 @@ from anechoic.errors import BadInput
 from anechoic.privacy.certificate import certify
 from anechoic.report import write
 from anechoic.report.runs import page, proven
-from anechoic.studies.reproduction import versions
+from anechoic.studies.provenance import versions
 from anechoic.studies.rundir import read_ledger, read_run
 
 EXAMPLES = (

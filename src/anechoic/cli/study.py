@@ -12,12 +12,22 @@ import typer
 
 from anechoic.cli.output import show_table
 from anechoic.errors import BadInput
-from anechoic.report import write
+from anechoic.files import write_json
+from anechoic.report import reproduction, write
 from anechoic.report.study import page
 from anechoic.studies import declared
-from anechoic.studies.reproduction import versions, write_json
+from anechoic.studies.provenance import versions
+from anechoic.studies.theory.grids import SEEDS
+from anechoic.studies.theory.rates import rates
 
 EXAMPLES = "Examples: anechoic study --list   |   anechoic study epsilon --seeds 2   |   anechoic study my-grid.toml"
+
+
+RATES = "rates"
+RATES_ABOUT = (
+    "How the excess loss falls with n, ρ, d, M and m on a problem with known optimum: fitted exponents beside the "
+    "theorems', and the theorems' bounds. Takes some minutes; `make study-theory` has all findings."
+)
 
 
 def command(
@@ -31,10 +41,14 @@ def command(
     """Run an ablation and draw it: accuracy on test records, mean and spread over seeds."""
     if show:
         studies = [declared.load(known) for known in declared.names()]
-        show_table("Studies", ("name", "title", "about"), [(one.name, one.title, one.explanation) for one in studies])
+        about = [(one.name, one.title, one.explanation) for one in studies]
+        show_table("Studies", ("name", "title", "about"), [*about, (RATES, "Rates", RATES_ABOUT)])
         return
     if name is None:
-        raise BadInput(f"name a study: {', '.join(declared.names())}, or the path of a TOML file")
+        raise BadInput(f"name a study: {', '.join([*declared.names(), RATES])}, or the path of a TOML file")
+    if name == RATES:
+        _rates(out, seeds, as_json)
+        return
     study = declared.load(name)
     rows = declared.carry_out_study(study, out, seeds=seeds, jobs=jobs, quiet=as_json)
     words = ["anechoic study", name, *([f"--seeds {seeds}"] if seeds else []), f"--out {out}"]
@@ -68,3 +82,35 @@ def command(
     ]
     show_table(study.title, ("series", study.x_label, "ε", "accuracy %", "seconds"), shown, numbers=(1, 2, 3, 4))
     print(f"Numbers: {out / f'{study.name}.json'}\nPictures: {out / f'{study.name}.html'}")
+
+
+def _rates(out: Path, seeds: int | None, as_json: bool) -> None:
+    """Run the study of the rates, which is no grid of accuracies but a fit of exponents."""
+    entries = rates(SEEDS if seeds is None else seeds, quick=False, quiet=as_json)
+    write_json(out / f"{RATES}.json", entries)
+    report = {
+        "title": "Rates",
+        "command": f"anechoic study {RATES} --out {out}",
+        "created": datetime.now(UTC).date().isoformat(),
+        "versions": versions(),
+        "seeds": f"{entries[0]['seeds']} seeds a point",
+        "rates": entries,
+    }
+    write(reproduction.page(report), out / f"{RATES}.html")
+    if as_json:
+        print(json.dumps(entries, indent=2, ensure_ascii=False))
+        return
+    shown = [
+        (
+            one["quantity"],
+            one["algorithm"],
+            f"{one['theory']:g}",
+            f"{one['fitted']:.3f} ± {one['standard_error']:.3f}",
+            one["verdict"],
+        )
+        for one in entries
+    ]
+    show_table(
+        "Exponents of the excess loss", ("in", "algorithm", "theory", "fitted", "verdict"), shown, numbers=(2, 3)
+    )
+    print(f"Numbers: {out / f'{RATES}.json'}\nPictures: {out / f'{RATES}.html'}")

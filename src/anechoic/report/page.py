@@ -6,12 +6,12 @@ loads nothing, runs nothing, and says so in its content security policy.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, groupby
 from pathlib import Path
 
+from anechoic.files import write_whole
 from anechoic.report.markup import tag, text
 from anechoic.report.style import STYLE
 from anechoic.report.svg import Key, Picture, inline, swatch
@@ -138,15 +138,10 @@ def render(page: Page) -> str:
 
 
 def write(page: Page, path: Path) -> None:
-    """Write the page so that the file is whole or not there: beside it first, then in its place."""
+    """Write the page, whole or not at all, in a directory that is made where it is missing."""
     content = render(page)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(content, encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_whole(path, content)
 
 
 def _block(block: Block, idents: Iterator[str]) -> str:

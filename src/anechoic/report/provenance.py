@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from anechoic.report.page import Block, Code, Column, Details, Section, Table, Text
+from anechoic.report.words import ABSENT
 
 
 def made(report: Mapping[str, Any]) -> Section:
@@ -24,15 +25,17 @@ def made(report: Mapping[str, Any]) -> Section:
         blocks.append(Table(title="Versions", columns=columns, rows=rows))
     if report.get("settings"):
         columns = (Column("setting", number=False), Column("value", number=False))
-        table = Table(title="Settings", columns=columns, rows=tuple(_flat(report["settings"])))
+        table = Table(title="Settings", columns=columns, rows=tuple(flat(report["settings"])))
         blocks.append(Details(f"All settings ({len(table.rows)})", (table,)))
     return Section("How this was made", tuple(blocks))
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield nested settings as dotted keys with their values."""
+def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield nested settings as dotted keys with their values in words."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from flat(value, f"{prefix}{key}.")
+        elif isinstance(value, list | tuple):
+            yield f"{prefix}{key}", ", ".join(map(str, value))
         else:
-            yield f"{prefix}{key}", ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            yield f"{prefix}{key}", ABSENT if value is None else str(value)

@@ -158,7 +158,7 @@ def _choices(report: Report) -> Iterator[Block]:
             means = [_mean(found.get(key), bracket=len(seeds) > 1) for key in settings]
             rows.append((alternative["name"], *means))
         yield Table(
-            title=choice["choice"],
+            title=f"{name(choice['algorithm'])}: {choice['choice']}",
             note=f"Taken: {choice['taken']}. {sentence(choice['why'])} Test accuracy (%), mean ± sd over {over}.",
             columns=(Column("alternative", number=False), *(Column(setting(*key)) for key in settings)),
             rows=tuple(rows),

@@ -8,7 +8,7 @@ from typing import Any
 
 from anechoic.report.lines import Axis, Lines, Series
 from anechoic.report.page import Block, Column, Figure, Page, Section, Table, Text, Verdict
-from anechoic.report.provenance import made
+from anechoic.report.provenance import flat, made
 from anechoic.report.svg import LIGHT
 from anechoic.report.words import ABSENT, fixed, listed, name, significant
 
@@ -107,9 +107,9 @@ def _outcomes(runs: Sequence[Run]) -> Table:
 
 
 def _differences(runs: Sequence[Run]) -> Block:
-    flat = [dict(_flat(run["settings"])) for run in runs]
-    keys = dict.fromkeys(key for settings in flat for key in settings)
-    differ = [key for key in keys if len({settings.get(key, ABSENT) for settings in flat}) > 1]
+    all_settings = [dict(flat(run["settings"])) for run in runs]
+    keys = dict.fromkeys(key for settings in all_settings for key in settings)
+    differ = [key for key in keys if len({settings.get(key, ABSENT) for settings in all_settings}) > 1]
     if not differ:
         return Text("All runs have the same settings.")
     return Table(
@@ -117,7 +117,7 @@ def _differences(runs: Sequence[Run]) -> Block:
         columns=(Column("run", number=False), *(Column(key, number=False) for key in differ)),
         rows=tuple(
             (run["name"], *(settings.get(key, ABSENT) for key in differ))
-            for run, settings in zip(runs, flat, strict=True)
+            for run, settings in zip(runs, all_settings, strict=True)
         ),
     )
 
@@ -174,11 +174,3 @@ def _judged(run: Run) -> Verdict:
     if math.isinf(run["proven"]):
         return Verdict("no privacy", None if verdict else False)
     return Verdict("follows from the ledger" if verdict else f"the ledger proves ρ = {run['proven']:.4f}", verdict)
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", ABSENT if value is None else str(value)

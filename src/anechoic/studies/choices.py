@@ -127,7 +127,8 @@ def report(cells: Sequence[Cell], seeds: dict[Cell, int], found: dict[Experiment
         variants += [(name, _same, figure) for name, figure in choice.readings]
         rows.append(
             {
-                "choice": f"{choice.algorithm}: {choice.question}",
+                "algorithm": choice.algorithm,
+                "choice": choice.question,
                 "taken": choice.taken,
                 "why": choice.why,
                 "alternatives": [

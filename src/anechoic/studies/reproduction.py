@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import json
-import platform
 import statistics
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from anechoic.files import write_json
 from anechoic.studies import choices
 from anechoic.studies.experiment import Experiment, data_of, federation_of, run
 from anechoic.studies.grid import Finished, carry_out
 from anechoic.studies.noise import noise_over_rounds
 from anechoic.studies.paper import ALGORITHMS, Cell, cells, summary
+from anechoic.studies.provenance import versions
+from anechoic.studies.theory.rates import rates
 from anechoic.studies.timing import timing
 from anechoic.studies.traced import traced
 from anechoic.studies.verdicts import comparisons, verdicts
 
 SEEDS = {"noise-cancelling": 20, "noisy-sgd": 20, "localized-minibatch": 5}
 """Seeds a cell where none are asked for: fewer for the multi-pass method, whose runs are long and spread little."""
+
+QUICK_SEEDS = 4
+"""Seeds of the rates where their study has not been run in the same directory."""
 
 WITHOUT_NOISE = "mu2-sgd"
 """What the private methods are held against: the same setting without privacy."""
@@ -34,7 +38,8 @@ def reproduce(
 ) -> dict[str, Any]:
     """Run what is missing of the tables, write ``results.json`` and ``report.json``, and return the report.
 
-    ``results.json`` is the list of cells; ``report.json`` holds them with all else that the page shows.
+    ``results.json`` is the list of cells; ``report.json`` holds them with all else that the page shows. Where the
+    studies 'epsilon' and 'rates' have been run in the same directory, their results are shown in full.
     """
     wanted = cells(tables)
     count = {cell: SEEDS[cell.algorithm] if seeds is None else seeds for cell in wanted}
@@ -60,7 +65,7 @@ def reproduce(
         "command": command,
         "created": datetime.now(UTC).date().isoformat(),
         "versions": versions(),
-        "seeds": f"{min(count.values())} to {max(count.values())} seeds a cell",
+        "seeds": " to ".join(dict.fromkeys(str(end(count.values())) for end in (min, max))) + " seeds a cell",
         "cells": results,
         "verdicts": verdicts(results),
         "comparisons": comparisons(results, ALGORITHMS[0], ALGORITHMS[1:]),
@@ -70,25 +75,11 @@ def reproduce(
         "epsilon": _epsilon(directory, results, [found[_without_noise(cell)] for cell in wanted]),
         "noise": _noise(wanted),
         "spent": [_spent(cell, runs[cell][0]) for cell in wanted],
-        "rates": _read(directory / "rates.json") or [],
+        "rates": _kept(directory / "rates.json", lambda: rates(QUICK_SEEDS, quiet=quiet)),
         "settings": wanted[0].experiment(0).settings(),
     }
     write_json(directory / "report.json", report)
     return report
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what a result depends on."""
-    packages = ("anechoic", "numpy", "scipy", "dp-accounting")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON so that the file is whole or not there: beside it first, then in its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".partial")
-    beside.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    beside.replace(path)
 
 
 def _read(path: Path) -> Any:
@@ -131,7 +122,9 @@ def _epsilon(directory: Path, results: Sequence[dict[str, Any]], reference: Sequ
     """Return accuracy against ε: of the study 'epsilon' where it has been run here, else of the tables' own cells."""
     study = _read(directory / "epsilon.json")
     if study is not None:
-        return list(study)
+        keys = ("algorithm", "rho", "epsilon", "mean", "sd", "seeds")
+        rows = [{key: row[key] for key in keys} for row in study["rows"]]
+        return [row for place, row in enumerate(rows) if row not in rows[:place]]
     rows = [
         {
             "algorithm": cell["algorithm"],

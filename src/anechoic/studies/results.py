@@ -10,8 +10,8 @@ import numpy as np
 
 from anechoic.model import Certified, Description, Model
 from anechoic.studies.experiment import Experiment, problem_of, source_of
+from anechoic.studies.provenance import versions
 from anechoic.studies.recording import Recording
-from anechoic.studies.reproduction import versions
 from anechoic.studies.rundir import DELTA
 
 
