@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from anechoic.report import (
     reproduction,
     study,
     write,
+    write_pictures,
 )
 
 PAGES = {
@@ -106,3 +108,12 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
         write(PAGES["named study"], path)
     assert path.read_text(encoding="utf-8") == before
     assert [file.name for file in path.parent.iterdir()] == ["report.html"]
+
+
+def test_every_picture_of_a_page_is_a_well_formed_file_of_its_own(tmp_path: Path) -> None:
+    page = PAGES["reproduction"]
+    paths = write_pictures(page, tmp_path)
+    drawn = [panel for section in page.sections for block in section.blocks for panel in getattr(block, "panels", ())]
+    assert len(paths) == len(set(paths)) == len(drawn) > 5
+    for path in paths:
+        assert ElementTree.parse(path).getroot().tag.endswith("svg")

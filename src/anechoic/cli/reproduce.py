@@ -11,7 +11,7 @@ import typer
 
 from anechoic.cli.output import show_table
 from anechoic.errors import unknown
-from anechoic.report import write
+from anechoic.report import write, write_pictures
 from anechoic.report.reproduction import page
 from anechoic.studies.paper import ALGORITHMS, TABLES
 from anechoic.studies.reproduction import reproduce
@@ -35,7 +35,9 @@ def command(
     words = ["anechoic reproduce", f"--table {table}", f"--out {out}", f"--jobs {jobs}"]
     words.insert(2, f"--seeds {seeds}" if seeds is not None else "")
     report = reproduce(tables, seeds, out, jobs, command=" ".join(filter(None, words)), quiet=as_json)
-    write(page(report), out / "report.html")
+    shown = page(report)
+    write(shown, out / "report.html")
+    write_pictures(shown, out / "pictures")
     if as_json:
         print(json.dumps(report["cells"], indent=2))
         return

@@ -13,7 +13,7 @@ import typer
 from anechoic.cli.output import show_table
 from anechoic.errors import BadInput
 from anechoic.files import write_json
-from anechoic.report import reproduction, write
+from anechoic.report import reproduction, write, write_pictures
 from anechoic.report.study import page
 from anechoic.studies import declared
 from anechoic.studies.provenance import versions
@@ -66,7 +66,9 @@ def command(
         "settings": study.places[0].experiment.settings(),
     }
     write_json(out / f"{study.name}.json", content)
-    write(page(content), out / f"{study.name}.html")
+    shown_page = page(content)
+    write(shown_page, out / f"{study.name}.html")
+    write_pictures(shown_page, out / "pictures" / study.name)
     if as_json:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return

@@ -6,7 +6,20 @@ report of each kind shows.
 """
 
 from anechoic.report.lines import Axis, Lines, Series
-from anechoic.report.page import Code, Column, Details, Figure, Page, Section, Table, Text, Verdict, render, write
+from anechoic.report.page import (
+    Code,
+    Column,
+    Details,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    render,
+    write,
+    write_pictures,
+)
 from anechoic.report.rows import Dot, Dots, Histograms
 from anechoic.report.svg import standalone
 
@@ -29,4 +42,5 @@ __all__ = [
     "render",
     "standalone",
     "write",
+    "write_pictures",
 ]

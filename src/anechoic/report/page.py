@@ -6,6 +6,7 @@ loads nothing, runs nothing, and says so in its content security policy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, groupby
@@ -14,7 +15,7 @@ from pathlib import Path
 from anechoic.files import write_whole
 from anechoic.report.markup import tag, text
 from anechoic.report.style import STYLE
-from anechoic.report.svg import Key, Picture, inline, swatch
+from anechoic.report.svg import Key, Picture, inline, standalone, swatch
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,19 @@ def write(page: Page, path: Path) -> None:
     content = render(page)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content)
+
+
+def write_pictures(page: Page, directory: Path) -> list[Path]:
+    """Write every picture of the page as an SVG file of its own, named after its section, and return the paths."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for section in page.sections:
+        panels = [panel for block in section.blocks if isinstance(block, Figure) for panel in block.panels]
+        stem = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")
+        for place, panel in enumerate(panels, start=1):
+            paths.append(directory / (f"{stem}.svg" if len(panels) == 1 else f"{stem}-{place}.svg"))
+            write_whole(paths[-1], standalone(panel))
+    return paths
 
 
 def _block(block: Block, idents: Iterator[str]) -> str:
