@@ -8,6 +8,7 @@ noise is added. What cannot be done is refused, and then nothing has left.
 from __future__ import annotations
 
 import hashlib
+import logging
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from anechoic.privacy.budget import Budget
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
 from anechoic.privacy.noise import NoiseSource
 from anechoic.records import Records, Vector
+
+LOG = logging.getLogger(__name__)
 
 
 class Reply(NamedTuple):
@@ -91,7 +94,9 @@ class Machine:
             algorithm.contribution(query, memory), self.records.rows(slice(first, stop)), clip
         ) / (stop - first)
         if not np.isfinite(signal).all():
-            raise Refused(f"machine {self.index} computed a gradient that is not finite")
+            # Only a user's own problem can come here. To refuse would say something about the records.
+            LOG.warning("the gradients of machine %d are not finite and count as zero", self.index)
+            signal = np.zeros_like(signal)
         sigma = 0.0
         if algorithm.noise_by == "machine":
             sigma = float(algorithm.scale(query.phase, np.asarray(number), np.asarray(use.sensitivity)))

@@ -27,6 +27,10 @@ from anechoic.privacy.ledger import NO_PARENT, Floats, Ints, Ledger, Releases, U
 class Certificate:
     """What a ledger proves: ``spent[i]`` is machine i's ρ; its messages are ρ²/2-zCDP under one record replaced.
 
+    The ledger is of one run. Where who takes part, or with how much noise, was decided in view of earlier messages, it
+    is the :class:`~anechoic.privacy.budget.Budget` that the releases were held to that bounds all runs there could have
+    been, and the figure to quote.
+
     Attributes
     ----------
     spent : array

@@ -2,8 +2,8 @@
 
 A record that is replaced moves a release by at most Δ = 2C/b (C the clip, b the local batch). Under noise cancelling it
 meets every later release of its machine, and costs ρ² = Σ_k Δ²/σ_k² over those; the worst record is the first, which
-meets them all. A schedule is a sequence v_k = σ_k²ρ²/Δ² with Σ_k 1/v_k ≤ 1 over all releases it allows: whatever Δ and
-ρ, a machine that keeps to it is ρ²/2-zCDP. Which v_k is a matter of utility alone. (Where releases get lost and a later
+meets them all. A schedule is a sequence u_k = σ_k²ρ²/Δ² with Σ_k 1/u_k ≤ 1 over all releases it allows: whatever Δ and
+ρ, a machine that keeps to it is ρ²/2-zCDP. Which u_k is a matter of utility alone. (Where releases get lost and a later
 one cancels an earlier parent, a record meets fewer of them, and the same sum is an upper bound.)
 """
 
@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 class Schedule(ABC):
     """The noise of a machine's k-th release, as a function of k and the planned number of rounds T.
 
-    A subclass states :meth:`cap` and the formula for v_k, and proves Σ_k 1/v_k ≤ 1 for k = 1 … cap. The guarantee is
+    A subclass states :meth:`cap` and the formula for u_k, and proves Σ_k 1/u_k ≤ 1 for k = 1 … cap. The guarantee is
     the machine's own: it depends on how often *this* machine has released, not on who else took part or on the server.
     """
 
@@ -40,14 +40,14 @@ class Schedule(ABC):
 
     @abstractmethod
     def _unit_variance(self, participation: Counts, rounds: int) -> Floats:
-        """Return v_k for valid k."""
+        """Return u_k for valid k."""
 
     @overload
     def unit_variance(self, participation: int, rounds: int) -> float: ...
     @overload
     def unit_variance(self, participation: Counts, rounds: int) -> Floats: ...
     def unit_variance(self, participation: int | Counts, rounds: int) -> float | Floats:
-        """Return v_k = σ_k²ρ²/Δ² for release number ``participation`` (k = 1, 2, …; one or an array of them).
+        """Return u_k = σ_k²ρ²/Δ² for release number ``participation`` (k = 1, 2, …; one or an array of them).
 
         Raises
         ------
@@ -74,7 +74,7 @@ class Schedule(ABC):
     @overload
     def scale(self, participation: Counts, *, sensitivity: float, rho: float, rounds: int) -> Floats: ...
     def scale(self, participation: int | Counts, *, sensitivity: float, rho: float, rounds: int) -> float | Floats:
-        """Return σ_k = Δ√v_k / ρ, the standard deviation of the noise in each coordinate of release k.
+        """Return σ_k = Δ√u_k / ρ, the standard deviation of the noise in each coordinate of release k.
 
         With ``sensitivity`` Δ, how far one replaced record moves a release, all releases of the machine are together
         ρ²/2-zCDP towards anyone who sees them.
@@ -145,7 +145,7 @@ class Weighted(Schedule):
 class CappedConstant(Schedule):
     """σ_k² = Δ²·N/ρ² for a machine that makes at most N = ``releases`` releases and then stops.
 
-    Proof: Σ_{k≤N} 1/N = 1. No schedule for N releases has a smaller largest variance, as Σ_k 1/v_k ≤ N/max_k v_k.
+    Proof: Σ_{k≤N} 1/N = 1. No schedule for N releases has a smaller largest variance, as Σ_k 1/u_k ≤ N/max_k u_k.
     :func:`planned_cap` chooses N for random participation.
 
     >>> CappedConstant(8).unit_variance(8, rounds=20)
@@ -171,7 +171,7 @@ class CappedConstant(Schedule):
 class OneRelease(Schedule):
     """σ_k² = Δ²/ρ², for algorithms in which a record meets exactly one release: independent noise, fresh samples.
 
-    Proof: the noise of other releases says nothing about this one's, so the sum for a record has one term, 1/v_k = 1;
+    Proof: the noise of other releases says nothing about this one's, so the sum for a record has one term, 1/u_k = 1;
     records of different releases compose in parallel, for any number of releases. Not for noise cancelling, where a
     record meets all later releases too.
 

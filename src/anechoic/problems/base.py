@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,6 +12,8 @@ import numpy as np
 from anechoic.errors import BadInput, finite, positive
 from anechoic.problems.domains import Domain
 from anechoic.records import Records, Vector
+
+LOG = logging.getLogger(__name__)
 
 
 class Term(NamedTuple):
@@ -110,13 +112,14 @@ def drop_what_overflows(contributions: Vector, norms: Vector) -> None:
     """Set contributions whose norm is no finite number to zero, in place, and say so on this side of the wire only.
 
     A server can ask for weights so large that some records' contributions overflow and others' do not. To refuse then
-    would tell it which; a contribution of zero is inside the clip like any other.
+    would tell it which; a contribution of zero is inside the clip like any other. It is said in the log and not by a
+    warning, which Python can be told to turn into an error.
     """
     lost = ~np.isfinite(norms)
     if lost.any():
         contributions[lost] = 0
         norms[lost] = 0
-        warnings.warn(f"the contributions of {lost.sum()} records are not finite and count as zero", stacklevel=3)
+        LOG.warning("the contributions of %d records are not finite and count as zero", lost.sum())
 
 
 def check_bound(bound: float) -> float:
