@@ -1,0 +1,106 @@
+"""The reproduction's tables as Markdown, for pages that are read where no HTML is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from anechoic.report.words import name
+from anechoic.studies.paper import ALGORITHMS
+
+Report = Mapping[str, Any]
+
+
+def accuracy(report: Report) -> str:
+    """Return every setting's accuracy, mean ± sd, with the paper's number and whether one run of ours may give it."""
+    cells = {(cell["algorithm"], cell["rho"], cell["participants"]): cell for cell in report["cells"]}
+    within = {(row["algorithm"], row["rho"], row["participants"]): row["within"] for row in report["verdicts"]}
+    settings = dict.fromkeys((cell["rho"], cell["participants"]) for cell in report["cells"])
+    rows = []
+    for rho, participants in settings:
+        row = [f"{rho:g}", str(participants)]
+        for algorithm in ALGORITHMS:
+            cell = cells[algorithm, rho, participants]
+            spread = "" if cell["accuracy_sd"] is None else f" ± {cell['accuracy_sd']:.1f}"
+            mark = {True: "within", False: "outside", None: "?"}[within[algorithm, rho, participants]]
+            row.append(f"{cell['accuracy_mean']:.1f}{spread} ({cell['paper_accuracy']:.1f}, {mark})")
+        rows.append(row)
+    return _table(["ρ", "m", *map(name, ALGORITHMS)], rows)
+
+
+def differences(report: Report) -> str:
+    """Return what the paper compares: the difference of our means with its standard error, and the paper's gap."""
+    rows = [
+        [
+            f"{name(row['first'])} − {name(row['second'])}",
+            f"{row['rho']:g}",
+            str(row["participants"]),
+            f"{row['difference']:+.1f} ± {row['standard_error']:.1f}" if row["standard_error"] else "?",
+            _said(row["significant"]),
+            f"{row['paper_difference']:+.1f}",
+            _said(row["paper_significant"]),
+        ]
+        for row in report["comparisons"]
+    ]
+    head = ["difference", "ρ", "m", "our means", "significant", "the paper's runs", "more than two runs vary by"]
+    return _table(head, rows)
+
+
+def time(report: Report) -> str:
+    """Return the seconds of a cell by method and engine, as ratios to noise cancelling."""
+    by = {(row["algorithm"], row["engine"]): row for row in report["timing"]}
+    rows = []
+    for algorithm in ALGORITHMS:
+        slow, fast = by[algorithm, "machines"], by[algorithm, "collective"]
+        row = [name(algorithm), f"{slow['seconds']:.1f}", f"{slow['ratio']:.2f}", f"{fast['seconds']:.2f}"]
+        rows.append([*row, f"{fast['ratio']:.1f}", f"{slow['paper_seconds']:g}", f"{slow['paper_ratio']:.2f}"])
+    return _table(
+        ["method", "machine by machine, s", "ratio", "collective, s", "ratio", "the paper's, s", "ratio"], rows
+    )
+
+
+def cost(report: Report) -> str:
+    """Return the gradients of every cell."""
+    cells = {(cell["algorithm"], cell["rho"], cell["participants"]): cell for cell in report["cells"]}
+    settings = dict.fromkeys((cell["rho"], cell["participants"]) for cell in report["cells"])
+    rows = [
+        [f"{rho:g}", str(m), *(f"{cells[algorithm, rho, m]['gradients']:,.0f}" for algorithm in ALGORITHMS)]
+        for rho, m in settings
+    ]
+    return _table(["ρ", "m", *map(name, ALGORITHMS)], rows)
+
+
+def choices(report: Report) -> Iterator[str]:
+    """Yield a table of each choice that the paper leaves open, and its alternatives."""
+    for choice in report["choices"]:
+        settings = [(cell["rho"], cell["participants"]) for cell in choice["alternatives"][0]["cells"]]
+        rows = [
+            [one["name"], *(f"{c['accuracy_mean']:.1f}" + _spread(c["accuracy_sd"]) for c in one["cells"])]
+            for one in choice["alternatives"]
+        ]
+        head = [f"{name(choice['algorithm'])}: {choice['choice'].lower()}"]
+        yield _table([*head, *(f"ρ = {rho:g}, m = {m}" for rho, m in settings)], rows)
+
+
+def study(content: Report) -> str:
+    """Return a study's accuracies, a row for each series and a column for each point."""
+    points = list(dict.fromkeys(row["x"] for row in content["rows"]))
+    series = dict.fromkeys(row["series"] for row in content["rows"])
+    by = {(row["series"], row["x"]): row for row in content["rows"]}
+    rows = [[one, *(f"{by[one, x]['mean']:.1f}" + _spread(by[one, x]["sd"]) for x in points)] for one in series]
+    shown = [f"{x:g}" if isinstance(x, int | float) else x for x in points]
+    return _table([content["axes"]["x_label"], *shown], rows)
+
+
+def _spread(sd: float | None) -> str:
+    return "" if sd is None else f" ± {sd:.1f}"
+
+
+def _said(verdict: bool | None) -> str:
+    return {True: "yes", False: "no", None: "?"}[verdict]
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table; all columns but the first are set to the right."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
