@@ -41,10 +41,13 @@ browser: # Where there is apt and the right to use it, Debian's Chromium is inst
 reproduce: $(READY) ## Both of the paper's tables, 3 seeds a cell, beside the paper's numbers (under 3 minutes)
 	$(BIN)/anechoic reproduce --seeds 3 --out runs/paper
 
-results: $(READY) ## The committed results at the full number of seeds (an hour on 2 cores)
-	for study in participation heterogeneity alternatives schedules epsilon; do \
+results: $(READY) ## The committed results at the full number of seeds, and the tables on the pages (about an hour)
+	for study in participation heterogeneity alternatives schedules; do \
 	  $(BIN)/anechoic study $$study --out results/studies || exit 1; done
+	for study in epsilon rates; do $(BIN)/anechoic study $$study --out results/paper || exit 1; done
 	$(BIN)/anechoic reproduce --out results/paper
+	mkdir -p docs/pictures && cp results/paper/pictures/*.svg docs/pictures/
+	$(BIN)/python -m anechoic.report.markdown results README.md docs/reproduction.md
 
 mutants: $(READY) ## Break the privacy code on purpose; every break must turn a test red
 	$(BIN)/python tests/mutants/mutants.py

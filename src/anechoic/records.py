@@ -31,7 +31,9 @@ class Records(NamedTuple):
 
     def rows(self, which: slice | npt.NDArray[np.integer[Any]]) -> Records:
         """Return the chosen rows; a slice makes no copy."""
-        return Records(self.features[which], self.labels[which])
+        if isinstance(which, slice):
+            return Records(self.features[which], self.labels[which])
+        return Records(self.features.take(which, axis=0), self.labels.take(which))
 
     def checked(self, name: str = "the records") -> Records:
         """Return these records if they are usable, and refuse NaN, infinities and shapes that do not match."""

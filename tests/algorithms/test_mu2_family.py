@@ -202,7 +202,7 @@ def test_without_its_noise_a_private_algorithm_is_mu2_sgd(
     # What is left of the noise, 1e-300, vanishes in the first rounding; the budget is not what is tested here.
     changes["rho"] = 1e300
     monkeypatch.setattr("anechoic.privacy.budget.Budget.charge", lambda *args: None)
-    monkeypatch.setattr("anechoic.engines.collective.certify", lambda *args: _Nothing())
+    monkeypatch.setattr("anechoic.engines.plan.certify", lambda *args: _Nothing())
     silent = trajectory(run_small, name, **changes)
     plain = trajectory(run_small, "mu2-sgd", **(changes | {"rho": None}))
     np.testing.assert_allclose(silent, plain, rtol=0, atol=1e-13)

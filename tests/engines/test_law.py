@@ -9,9 +9,9 @@ import pytest
 
 from anechoic.algorithms import ALGORITHMS, Algorithm, Setting
 from anechoic.engines import law, machines, train
-from anechoic.engines.collective import plan
 from anechoic.engines.law import covariance, draws
 from anechoic.engines.machines import run_machines
+from anechoic.engines.plan import uses
 from anechoic.engines.run import Engine
 from anechoic.errors import BadInput
 from anechoic.federation import Federation
@@ -125,7 +125,7 @@ def emitted(
 
     monkeypatch.setattr(algorithm, "step", watched)
     run_machines(algorithm, federation, trace, np.zeros(dimension), seed, lambda done, state: None)
-    variances = (plan(algorithm, federation, trace).sigma / whom) ** 2
+    variances = (uses(algorithm, federation, trace).sigma / whom) ** 2
     return np.array(sums), dense(covariance(trace, variances, cancelling=name == "noise-cancelling"))
 
 

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,8 +14,9 @@ from threadpoolctl import threadpool_limits
 
 from anechoic.algorithms import Algorithm, Setting, find
 from anechoic.algorithms.base import State
-from anechoic.engines.collective import plan, run_collective, supports, write
+from anechoic.engines.collective import run_collective, supports
 from anechoic.engines.machines import run_machines
+from anechoic.engines.plan import Plan
 from anechoic.errors import BadInput, unknown, whole
 from anechoic.federation import Federation
 from anechoic.participation import Given, Participation, Trace, Uniform
@@ -56,14 +56,10 @@ class Run:
     state: State
     trace: Trace
     ledger: Ledger
+    certificate: Certificate
     engine: str
     seed: int
     seconds: float
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The certificate of every machine."""
-        return certify(self.ledger, self.trace.machines)
 
     @property
     def slack(self) -> float:
@@ -163,6 +159,7 @@ def train(
         repeats = rule.capacity(federation.sizes) is None
         rule = build(None if repeats else affordable_rounds(participation, int(federation.sizes.min()) // batch))
     trace = draw_trace(rule, federation, participation, seed, when_dry)
+    plan = Plan.of(rule, federation, trace)
     point = problem.domain.start(problem.dimension) if start is None else np.asarray(start, dtype=np.float64)
     if point.shape != (problem.dimension,) or not np.isfinite(point).all():
         raise BadInput(f"the starting point must be {problem.dimension} finite numbers")
@@ -178,19 +175,23 @@ def train(
             observe(done, rule.output(state))
 
     if begun is not None:
-        begun(trace, write(rule, trace, plan(rule, federation, trace)))
-    run = run_collective if name == "collective" else run_machines
+        begun(trace, plan.ledger)
+    ledger, certificate = plan.ledger, plan.certificate
     with threadpool_limits(1, user_api="blas"):
         began = time.perf_counter()
-        state, ledger = run(rule, federation, trace, point, seed, watch)
+        if name == "collective":
+            state = run_collective(rule, federation, plan, point, seed, watch)
+        else:
+            state, ledger = run_machines(rule, federation, trace, point, seed, watch)
+            certificate = certify(ledger, machines)
         seconds = time.perf_counter() - began
-    return Run(np.asarray(rule.output(state)), rule, state, trace, ledger, name, seed, seconds)
+    return Run(np.asarray(rule.output(state)), rule, state, trace, ledger, certificate, name, seed, seconds)
 
 
 def draw_trace(
     algorithm: Algorithm, federation: Federation, participation: Participation, seed: int, when_dry: str
 ) -> Trace:
-    """Return who takes part when, or refuse a trace under which a machine runs dry or passes its cap."""
+    """Return who takes part when; no machine is called more often than its cap allows."""
     rng = generator(seed, "participation")
     capacity = algorithm.capacity(federation.sizes) if when_dry == "replace" else None
     parts, done = [], 0
@@ -204,9 +205,7 @@ def draw_trace(
             whom = participation.after(done)
         parts.append(whom.trace(segment.rounds, rng, limits))
         done += segment.rounds
-    trace = Trace.joined(parts)
-    plan(algorithm, federation, trace)
-    return trace
+    return Trace.joined(parts)
 
 
 def affordable_rounds(participation: Participation, calls: int) -> int:

@@ -1,10 +1,22 @@
-"""The reproduction's tables as Markdown, for pages that are read where no HTML is shown."""
+"""The results' tables as Markdown, and filling them into pages, so that no number on a page is typed by hand.
+
+    python -m anechoic.report.markdown results README.md docs/reproduction.md
+
+A page marks where a table goes: ``<!-- table NAME -->`` and, some lines further down, ``<!-- end -->``. What stands
+between them is replaced. Names are accuracy, differences, time, cost, choices, and "study NAME".
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from anechoic.errors import unknown
+from anechoic.files import write_whole
 from anechoic.report.words import name
 from anechoic.studies.paper import ALGORITHMS
 
@@ -104,3 +116,48 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     """Return a Markdown table; all columns but the first are set to the right."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+MARKED = re.compile(r"(<!-- table (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def tables(results: Path) -> dict[str, str]:
+    """Return every table that the results of a directory can fill, by its name."""
+    report = json.loads((results / "paper" / "report.json").read_text(encoding="utf-8"))
+    made = {
+        "accuracy": accuracy(report),
+        "differences": differences(report),
+        "time": time(report),
+        "cost": cost(report),
+        "choices": "\n".join(choices(report)),
+    }
+    for path in [*(results / "studies").glob("*.json"), results / "paper" / "epsilon.json"]:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        made[f"study {content['name']}"] = study(content)
+    return made
+
+
+def fill(page: str, made: Mapping[str, str]) -> str:
+    r"""Return the page with every marked table replaced.
+
+    >>> fill("<!-- table a -->\nold\n<!-- end -->", {"a": "| new |\n"})
+    '<!-- table a -->\n\n| new |\n\n<!-- end -->'
+    """
+
+    def table(match: re.Match[str]) -> str:
+        if match[2] not in made:
+            raise unknown("table", match[2], made)
+        return f"{match[1]}\n{made[match[2]]}\n{match[3]}"
+
+    return MARKED.sub(table, page)
+
+
+def main() -> None:
+    """Fill the pages that the command line names from the results that it names first."""
+    made = tables(Path(sys.argv[1]))
+    for page in map(Path, sys.argv[2:]):
+        write_whole(page, fill(page.read_text(encoding="utf-8"), made))
+
+
+if __name__ == "__main__":
+    main()

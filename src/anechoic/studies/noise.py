@@ -8,7 +8,8 @@ import numpy as np
 
 from anechoic.algorithms import Keeps
 from anechoic.algorithms.base import Floats
-from anechoic.engines.collective import plan, server_noise, write
+from anechoic.engines.collective import server_noise
+from anechoic.engines.plan import Plan
 from anechoic.engines.run import Run
 from anechoic.federation import Federation
 from anechoic.participation import Trace
@@ -24,21 +25,20 @@ def noise_over_rounds(run: Run, federation: Federation) -> dict[str, Any]:
     over the d coordinates.
     """
     algorithm, trace = run.algorithm, run.trace
-    entries = plan(algorithm, federation, trace)
-    ledger = write(algorithm, trace, entries)
+    plan = Plan.of(algorithm, federation, trace)
     rounds = np.unique(np.linspace(1, trace.rounds, SHOWN).round().astype(int))
     fresh = algorithm.noise_by == "server" or algorithm.keeps is Keeps.SIGNAL
     if algorithm.noise_by == "server":
-        predicted = ledger.releases.sigma**2
+        predicted = plan.ledger.releases.sigma**2
     else:
-        share = (entries.sigma / algorithm.setting.participants) ** 2
+        share = (plan.entries.sigma / algorithm.setting.participants) ** 2
         each = np.bincount(trace.round_of, share, trace.rounds).astype(np.float64)
         predicted = each if algorithm.keeps is Keeps.SIGNAL else np.cumsum(each)
         if algorithm.keeps is Keeps.NOISE:
             predicted = last_noise(trace, share)
     noise, measured = np.zeros(algorithm.problem.dimension), np.zeros(trace.rounds)
     dtype = federation.pool.features.dtype
-    for index, drawn in enumerate(server_noise(algorithm, trace, entries, ledger, run.seed, dtype)):
+    for index, drawn in enumerate(server_noise(algorithm, plan, run.seed, dtype)):
         noise = np.asarray(drawn, np.float64) if fresh else noise + drawn
         measured[index] = np.mean(noise**2)
     return {

@@ -1,0 +1,35 @@
+"""The tables on the pages are those of the committed results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from anechoic.errors import BadInput
+from anechoic.report.markdown import MARKED, fill, tables
+from anechoic.studies.paper import cells
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "reproduction.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_number_in_a_table_is_typed_by_hand(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert MARKED.search(text)
+    assert fill(text, tables(ROOT / "results")) == text
+
+
+def test_an_unknown_table_is_refused() -> None:
+    with pytest.raises(BadInput, match="no table 'acuracy'; did you mean 'accuracy'"):
+        fill("<!-- table acuracy -->\n<!-- end -->", {"accuracy": ""})
+
+
+def test_the_committed_results_are_all_cells_at_the_full_number_of_seeds() -> None:
+    results = json.loads((ROOT / "results" / "paper" / "results.json").read_text(encoding="utf-8"))
+    wanted = {(cell.algorithm, cell.setting.rho, cell.setting.participants) for cell in cells([1, 2])}
+    assert {(cell["algorithm"], cell["rho"], cell["participants"]) for cell in results} == wanted
+    for cell in results:
+        assert cell["seeds"] == (5 if cell["algorithm"] == "localized-minibatch" else 20)
