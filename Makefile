@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-# The benchmark's peers need packages that do not agree with each other's declared versions; see benchmarks/README.md.
+# The benchmark's peers need packages that do not agree with each other's declared versions; see benchmarks/constraints.txt.
 BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 

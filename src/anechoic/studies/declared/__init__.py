@@ -64,7 +64,7 @@ def load(name: str) -> Study:
     """Return the product's study of that name, or the one in the TOML file of that path.
 
     >>> load("participation").seeds
-    5
+    3
     >>> load("participatoin")
     Traceback (most recent call last):
     anechoic.errors.BadInput: there is no study 'participatoin'; did you mean 'participation'? There are: ...
