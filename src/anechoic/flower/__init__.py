@@ -1,0 +1,1 @@
+"""The federation over Flower: machine app, server app, durable store, local launcher."""
