@@ -143,17 +143,31 @@ def test_one_pass_machines_refuse_after_their_last_record_and_keep_what_they_rel
     assert (machine.releases, machine.used, machine.budget.spent) == (2, 4, spent)
 
 
-@pytest.mark.parametrize("name", NOISY_MACHINES)
-def test_the_same_query_twice_makes_two_releases_and_both_are_charged(
+@every_algorithm
+def test_the_same_question_gets_the_same_reply_and_reveals_nothing_new(
     name: str, build: Build, federation: Federation
 ) -> None:
     machine = machine_of(build(name), federation.shard(0))
     one, other = (machine.answer(ORDINARY, 0, hash_of(ORDINARY)) for _ in range(2))
+    assert one is other
+    assert machine.releases == 1
+    assert len(machine.ledger) <= 1
+    machine.acknowledge(1)
+    assert machine.answer(ORDINARY, 0, hash_of(ORDINARY)) is one
+
+
+@pytest.mark.parametrize("name", NOISY_MACHINES)
+def test_two_questions_about_one_round_make_two_releases_and_both_are_charged(
+    name: str, build: Build, federation: Federation
+) -> None:
+    machine = machine_of(build(name), federation.shard(0))
+    asked = [ORDINARY, ORDINARY._replace(terms=(Term(1.5, AT),))]
+    one, other = (machine.answer(query, 0, hash_of(query)) for query in asked)
     assert (one.number, other.number) == (1, 2)
     assert not np.isclose(one.message, other.message).any()
     assert machine.ledger.releases.number.tolist() == [1, 2]
     assert machine.ledger.releases.parent.tolist() == [0, 0]
-    assert machine.ledger.queries == [hash_of(ORDINARY)] * 2
+    assert machine.ledger.queries == [hash_of(query) for query in asked]
     assert 0 < machine.budget.spent == pytest.approx(certify(machine.ledger, 1).rho, rel=1e-12)
 
 

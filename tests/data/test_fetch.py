@@ -86,9 +86,9 @@ def test_a_folder_may_be_plain_or_compressed_and_is_not_copied(tmp_path: Path, s
         b"",
         b"\x1f\x8b",
         b"\x1f\x8bnot gzip at all",
-        gzip.compress(CONTENTS["one"])[:-15],
-        gzip.compress(CONTENTS["one"] + b"more"),
-        gzip.compress(bytes(10_000_000)),
+        gzip.compress(CONTENTS["one"], mtime=0)[:-15],
+        gzip.compress(CONTENTS["one"] + b"more", mtime=0),
+        gzip.compress(bytes(10_000_000), mtime=0),
         CONTENTS["one"] + bytes(1_000_000),
     ],
 )

@@ -77,23 +77,23 @@ MUTATIONS = (
     ),
     Mutation(
         "sensitivity C instead of 2C",
-        "engines/machine.py",
-        "use = Use(self.index, first, stop, 2 * clip / (stop - first))",
-        "use = Use(self.index, first, stop, clip / (stop - first))",
+        "algorithms/base.py",
+        "return 2 * self.clip / records + rounding",
+        "return self.clip / records + rounding",
         (REVEALED,),
     ),
     Mutation(
         "the noise of the round before the parent's is cancelled",
-        "engines/machine.py",
-        "memory = self._memories[parent]",
-        "memory = self._memories[max((k for k in self._memories if k < parent), default=parent)]",
+        "engines/journal.py",
+        "return self._memories[number]",
+        "return self._memories[max((k for k in self._memories if k < number), default=number)]",
         (NAMED_PARENT,),
     ),
     Mutation(
         "the last release's noise is cancelled, absorbed or not",
-        "engines/machine.py",
-        "memory = self._memories[parent]",
-        "memory = self._memories[max(self._memories)]",
+        "engines/journal.py",
+        "return self._memories[number]",
+        "return self._memories[max(self._memories)]",
         (NAMED_PARENT,),
     ),
     Mutation(
@@ -162,8 +162,8 @@ MUTATIONS = (
     Mutation(
         "the ledger misses a release",
         "engines/machine.py",
-        "            self.ledger.append(Release(",
-        "            if number != 2: self.ledger.append(Release(",
+        "            self.ledger.append(release)",
+        "            if number != 2: self.ledger.append(release)",
         (CHARGED, REVEALED),
     ),
     Mutation(
@@ -177,11 +177,9 @@ MUTATIONS = (
         "a release that failed is made again under the same number",
         "engines/machine.py",
         """        self.releases, self.used = number, stop
-        noise = self.noise.draw(number, sigma, algorithm.problem.dimension)
-        message, self._memories[number] = algorithm.reply(signal, noise, query, memory)
+        noise = self.noise.draw(number, sigma / (grid or 1.0), algorithm.problem.dimension)
 """,
-        """        noise = self.noise.draw(number, sigma, algorithm.problem.dimension)
-        message, self._memories[number] = algorithm.reply(signal, noise, query, memory)
+        """        noise = self.noise.draw(number, sigma / (grid or 1.0), algorithm.problem.dimension)
         self.releases, self.used = number, stop
 """,
         (TREE + "test_a_release_that_fails_after_it_was_charged_is_not_made_again_under_its_number",),
@@ -189,14 +187,14 @@ MUTATIONS = (
     Mutation(
         "the trusted server divides its noise by m twice",
         "engines/server.py",
-        "return self.noise.draw(number, sigma, ",
-        "return self.noise.draw(number, sigma / participants, ",
+        "return self.noise.draw(number, sigma / algorithm.unit, ",
+        "return self.noise.draw(number, sigma / algorithm.unit / participants, ",
         (LET_OUT,),
     ),
     Mutation(
         "the trusted server forgets that a record stays in its sum",
         "engines/server.py",
-        "parent = self.releases if algorithm.linked else NO_PARENT",
+        "parent = self.parent if algorithm.linked else NO_PARENT",
         "parent = NO_PARENT",
         (LET_OUT,),
     ),

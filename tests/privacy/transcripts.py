@@ -18,7 +18,8 @@ from anechoic.algorithms import ALGORITHMS, Algorithm, Setting
 from anechoic.algorithms.base import Query
 from anechoic.algorithms.mu2 import Mu2
 from anechoic.engines import machines as engine
-from anechoic.engines.machine import Machine, Reply
+from anechoic.engines.journal import Reply
+from anechoic.engines.machine import Machine
 from anechoic.federation import Federation
 from anechoic.participation import Trace, Uniform
 from anechoic.privacy import Ledger

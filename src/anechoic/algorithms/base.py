@@ -66,7 +66,8 @@ class Setting:
 
     ``records`` is the size of the smallest shard; ``rho`` is infinite where no privacy is asked for; ``clip``, ``step``
     and ``schedule`` are the algorithm's own choice where they are None, and so is the number of rounds where its phases
-    decide it.
+    decide it. ``grid`` is γ where messages are whole multiples of γ, as in a real federation, and None where they are
+    real vectors, as in most simulations.
     """
 
     problem: Problem
@@ -79,6 +80,7 @@ class Setting:
     clip: float | None = None
     step: float | None = None
     schedule: Schedule | None = None
+    grid: float | None = None
 
     def __post_init__(self) -> None:
         whole("the number of machines", self.machines)
@@ -92,7 +94,7 @@ class Setting:
             raise BadInput(f"a local batch of {self.batch} is larger than the smallest shard, {self.records} records")
         if not self.rho > 0:
             raise BadInput(f"ρ must be above 0, not {self.rho}")
-        for name, value in (("the clip", self.clip), ("the step size", self.step)):
+        for name, value in (("the clip", self.clip), ("the step size", self.step), ("the grid", self.grid)):
             if value is not None:
                 positive(name, value)
 
@@ -186,7 +188,10 @@ class Algorithm(ABC):
 
     @abstractmethod
     def step(self, state: State, mean: Vector, noise: Vector | float) -> State:
-        """Return the state after a round, from the messages' sum over m and the server's own noise (0 if none)."""
+        """Return the state after a round, from the messages' sum over m and the server's own noise (0 if none).
+
+        Both are in units of :attr:`unit`.
+        """
 
     @abstractmethod
     def output(self, state: State) -> Vector:
@@ -203,10 +208,26 @@ class Algorithm(ABC):
         """Return how often machines with ``sizes`` records can be called, None where records are read again."""
         return sizes // self.setting.batch
 
+    def sensitivity(self, records: Any) -> Any:
+        """Return Δ = 2C/b, how far one record moves a mean of ``records`` clipped contributions (works on arrays too).
+
+        On a grid, rounding moves each coordinate by up to γ/2 on either side, and Δ = 2C/b + γ√d.
+        """
+        rounding = 0.0 if self.setting.grid is None else self.setting.grid * math.sqrt(self.problem.dimension)
+        return 2 * self.clip / records + rounding
+
     def largest_sensitivity(self, phase: int) -> float:
-        """Return how far one record moves a message at most: 2C over the fewest records that it is the mean of."""
+        """Return how far one record moves a message at most: Δ for the fewest records that it is the mean of."""
         first, stop = self.span(phase, self.setting.records, 1)
-        return 2 * self.clip / int(stop - first)
+        return float(self.sensitivity(int(stop - first)))
+
+    @property
+    def unit(self) -> float:
+        """What 1 in the mean that the server works with is worth: γ/m on a grid, where that mean is a whole number.
+
+        So sums stay exact, and a machine's noise cancels to the bit.
+        """
+        return 1.0 if self.setting.grid is None else self.setting.grid / self.setting.participants
 
     @property
     def linked(self) -> bool:

@@ -65,7 +65,7 @@ class LocalizedAccelerated(Localized):
         phase = self.phases[state.phase]
         strength, share, damping = self._weights(phase, state.inner)
         middle = self._middle(state)
-        gradient = mean + noise + strength * (middle - state.anchor)
+        gradient = self.unit * (mean + noise) + strength * (middle - state.anchor)
         inertia = (1 - share) * strength + damping
         prox = (share * strength * middle + inertia * state.iterate - share * gradient) / (strength + damping)
         iterate = self.within(phase, state.anchor, prox)

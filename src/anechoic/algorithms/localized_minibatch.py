@@ -58,7 +58,7 @@ class LocalizedMinibatch(Localized):
         phase = self.phases[state.phase]
         inner = state.inner + 1
         average = state.average + (state.iterate - state.average) / inner
-        direction = mean + noise + phase.strength * (state.iterate - state.anchor)
+        direction = self.unit * (mean + noise) + phase.strength * (state.iterate - state.anchor)
         iterate = self.within(phase, state.anchor, state.iterate - self.inner_step(phase) * direction)
         if inner < phase.rounds or state.phase + 1 == len(self.phases):
             return PhaseState(state.round + 1, state.phase, inner, state.anchor, iterate, average)

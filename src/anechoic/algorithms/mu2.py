@@ -30,7 +30,7 @@ class Mu2State(NamedTuple):
     before: Vector
     """x_{t−1}."""
     estimate: Vector
-    """q̃_{t−1}, or q_{t−1} where the server is trusted."""
+    """q̃_{t−1}, or q_{t−1} where the server is trusted, in the algorithm's units: on a grid, whole numbers."""
 
 
 def weight(t: int) -> int:
@@ -64,7 +64,7 @@ class Mu2(Algorithm):
         """Update q̃, then w, then x."""
         t = state.round
         estimate, direction = self.aggregate(state.estimate, mean, noise)
-        iterate = self.domain.project(state.iterate - self.step_size * direction)
+        iterate = self.domain.project(state.iterate - (self.step_size * self.unit) * direction)
         share = 2 / (t + 2)  # α_{t+1}/α_{1:t+1} for α_t = t
         query = (1 - share) * state.query + share * iterate
         return Mu2State(t + 1, iterate, query, state.query, estimate)

@@ -65,7 +65,7 @@ class Sgd(Algorithm):
         """Step along the mean gradient, and take w_t into the average."""
         t = state.round
         average = state.average + (state.iterate - state.average) / t
-        return SgdState(t + 1, self.domain.project(state.iterate - self.step_size * mean), average)
+        return SgdState(t + 1, self.domain.project(state.iterate - (self.step_size * self.unit) * mean), average)
 
     def output(self, state: SgdState) -> Vector:
         """Return the mean of the iterates at which gradients were taken."""

@@ -60,7 +60,7 @@ class Storm(Algorithm):
     def step(self, state: StormState, mean: Vector, noise: Vector | float) -> StormState:
         """Update d, then w, and take w_t into the average."""
         t = state.round
-        estimate = mean + (1 - 1 / t) * state.estimate
+        estimate = self.unit * mean + (1 - 1 / t) * state.estimate
         iterate = self.domain.project(state.iterate - self.step_size * estimate)
         average = state.average + (state.iterate - state.average) / t
         return StormState(t + 1, iterate, state.iterate, estimate, average)

@@ -27,7 +27,7 @@ GATHER_LIMIT = 2048
 
 def supports(algorithm: Algorithm) -> bool:
     """Tell whether the engine is exact for this algorithm."""
-    return algorithm.keeps is not Keeps.OTHER
+    return algorithm.keeps is not Keeps.OTHER and algorithm.setting.grid is None
 
 
 def run_collective(

@@ -9,27 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from typing import NamedTuple
 
 import numpy as np
 
 from anechoic.algorithms.base import Algorithm, Memory, Query
+from anechoic.engines.journal import Entry, InMemory, Journal, Question, Reply
 from anechoic.errors import Refused
 from anechoic.privacy.budget import Budget
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
 from anechoic.privacy.noise import NoiseSource
-from anechoic.records import Records, Vector
+from anechoic.records import Records
 
 LOG = logging.getLogger(__name__)
-
-
-class Reply(NamedTuple):
-    """What a machine sends: the number of its release, the message, and which of its records were used."""
-
-    machine: int
-    number: int
-    message: Vector
-    use: Use
 
 
 class Machine:
@@ -49,6 +40,8 @@ class Machine:
         Where it writes down what it releases.
     budget : Budget
         What it will not exceed.
+    journal : Journal, optional
+        Where it writes, before it answers, what it must remember; by default nowhere durable.
     """
 
     def __init__(
@@ -59,6 +52,7 @@ class Machine:
         noise: NoiseSource,
         ledger: Ledger,
         budget: Budget,
+        journal: Journal | None = None,
     ) -> None:
         self.index = index
         self.records = records
@@ -66,12 +60,15 @@ class Machine:
         self.noise = noise
         self.ledger = ledger
         self.budget = budget
-        self.releases = 0
-        self.used = 0
-        self._memories: dict[int, Memory] = {NO_PARENT: algorithm.blank()}
+        self.journal = InMemory(algorithm.blank()) if journal is None else journal
+        self.releases = self.journal.releases
+        self.used = self.journal.used
 
     def answer(self, query: Query, parent: int, query_hash: str = "") -> Reply:
         """Release an answer built on release ``parent``, the last one that the server has absorbed (0: none).
+
+        A question that was answered before gets the same reply again, which reveals nothing new. ``query_hash`` is
+        what :func:`hash_of` says of the query; without it no two questions count as the same.
 
         Raises
         ------
@@ -80,8 +77,11 @@ class Machine:
             Nothing was released then.
         """
         algorithm, clip = self.algorithm, self.algorithm.clip
-        self._check(query, parent)
-        memory = self._memories[parent]
+        question = Question(query_hash, parent)
+        before = self.journal.reply_to(question)
+        if before is not None:
+            return before
+        memory = self._check(query, parent)
         number = self.releases + 1
         first, stop = algorithm.span(query.phase, self.records.size, number)
         if stop > self.records.size or first >= stop:
@@ -89,7 +89,7 @@ class Machine:
                 f"machine {self.index} has run dry: it holds {self.records.size} records and release {number} "
                 f"would use records {first} to {stop}"
             )
-        use = Use(self.index, first, stop, 2 * clip / (stop - first))
+        use = Use(self.index, first, stop, algorithm.sensitivity(stop - first))
         signal = algorithm.problem.clipped_sum(
             algorithm.contribution(query, memory), self.records.rows(slice(first, stop)), clip
         ) / (stop - first)
@@ -97,17 +97,24 @@ class Machine:
             # Only a user's own problem can come here. To refuse would say something about the records.
             LOG.warning("the gradients of machine %d are not finite and count as zero", self.index)
             signal = np.zeros_like(signal)
+        grid = algorithm.setting.grid
+        if grid is not None:
+            signal = np.rint(signal.astype(np.float64) / grid)
         sigma = 0.0
         if algorithm.noise_by == "machine":
             sigma = float(algorithm.scale(query.phase, np.asarray(number), np.asarray(use.sensitivity)))
-        if algorithm.noise_by != "server":
-            linked_to = parent if algorithm.linked else NO_PARENT
+        linked_to = parent if algorithm.linked else NO_PARENT
+        release = Release(self.index, number, linked_to, query.round, sigma, (use,), query_hash)
+        entrusted = algorithm.noise_by == "server"
+        if not entrusted:
             self.budget.charge(number, linked_to, sigma, [use])
-            self.ledger.append(Release(self.index, number, linked_to, query.round, sigma, (use,), query_hash))
+            self.ledger.append(release)
         self.releases, self.used = number, stop
-        noise = self.noise.draw(number, sigma, algorithm.problem.dimension)
-        message, self._memories[number] = algorithm.reply(signal, noise, query, memory)
-        return Reply(self.index, number, message, use)
+        noise = self.noise.draw(number, sigma / (grid or 1.0), algorithm.problem.dimension)
+        message, kept = algorithm.reply(signal, noise, query, memory)
+        reply = Reply(self.index, number, message, use)
+        self.journal.write(Entry(release, question, reply, kept, entrusted))
+        return reply
 
     def acknowledge(self, number: int) -> None:
         """Let go of everything older than release ``number``, which the server has durably absorbed.
@@ -119,11 +126,11 @@ class Machine:
         """
         if number > self.releases:
             raise Refused(f"machine {self.index} has made {self.releases} releases, there is no release {number}")
-        for old in [known for known in self._memories if known < number]:
-            del self._memories[old]
+        for old in self.journal.forget(number):
             self.budget.forget(old)
 
-    def _check(self, query: Query, parent: int) -> None:
+    def _check(self, query: Query, parent: int) -> Memory:
+        """Return what was kept of the parent, or refuse a query that cannot be answered."""
         dimension = self.algorithm.problem.dimension
         if not query.terms:
             raise Refused(f"the query of round {query.round} asks for nothing")
@@ -134,8 +141,10 @@ class Machine:
                 raise Refused(f"the query has a point of shape {point.shape}, the model has {dimension} parameters")
             if not (np.isfinite(weight) and np.isfinite(point).all()):
                 raise Refused(f"the query of round {query.round} holds a NaN or an infinity")
-        if parent not in self._memories:
-            raise Refused(f"release {parent} is not one that machine {self.index} can build on")
+        try:
+            return self.journal.memory(parent)
+        except KeyError:
+            raise Refused(f"release {parent} is not one that machine {self.index} can build on") from None
 
 
 def hash_of(query: Query) -> str:

@@ -11,7 +11,7 @@ from anechoic.federation import Federation
 from anechoic.participation import Trace
 from anechoic.privacy.budget import Budget
 from anechoic.privacy.ledger import Ledger
-from anechoic.privacy.noise import SERVER, SeededGaussian
+from anechoic.privacy.noise import SERVER, NoiseSource, SeededGaussian, SeededWhole
 from anechoic.records import Vector
 
 Observer = Callable[[int, State], None]
@@ -24,15 +24,19 @@ def run_machines(
     """Run every round of the trace and return the server's last state and the ledger of all releases."""
     ledger, machines = Ledger(), dict[int, Machine]()
     rho = algorithm.setting.rho
-    server = Server(algorithm, start, SeededGaussian(seed, SERVER), ledger, Budget(rho))
+
+    def noise_of(who: int) -> NoiseSource:
+        return SeededGaussian(seed, who) if algorithm.setting.grid is None else SeededWhole(seed, who)
+
+    server = Server(algorithm, start, noise_of(SERVER), ledger, Budget(rho))
     for index in range(trace.rounds):
         query = server.query()
         query_hash = hash_of(query)
         replies = []
         for name in map(int, trace.round(index)):
             if name not in machines:
-                noise = SeededGaussian(seed, name)
-                machines[name] = Machine(name, federation.shard(name), algorithm, noise, ledger, Budget(rho))
+                shard = federation.shard(name)
+                machines[name] = Machine(name, shard, algorithm, noise_of(name), ledger, Budget(rho))
             machine = machines[name]
             replies.append(machine.answer(query, machine.releases, query_hash))
         server.absorb(query, [reply.message for reply in replies], [reply.use for reply in replies])

@@ -59,7 +59,7 @@ def uses(algorithm: Algorithm, federation: Federation, trace: Trace) -> Entries:
     for index in range(len(rounds)):
         here = np.flatnonzero(phase == index)
         first[here], stop[here] = algorithm.span(index, sizes[here], trace.number[here])
-        sensitivity[here] = 2 * algorithm.clip / (stop[here] - first[here])
+        sensitivity[here] = algorithm.sensitivity(stop[here] - first[here])
         if algorithm.noise_by == "machine":
             sigma[here] = algorithm.scale(index, trace.number[here], sensitivity[here])
     if (stop > sizes).any():

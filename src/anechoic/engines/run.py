@@ -98,6 +98,7 @@ def train(
     engine: Engine = "auto",
     when_dry: Literal["refuse", "replace"] = "refuse",
     start: Vector | None = None,
+    grid: float | None = None,
     observe: Callable[[int, Vector], None] | None = None,
     begun: Begun | None = None,
 ) -> Run:
@@ -128,6 +129,8 @@ def train(
         Whether a participation that would exhaust a machine's records is refused, or others are drawn in its place.
     start : array, optional
         x_0, by default the domain's middle.
+    grid : float, optional
+        γ: messages are rounded to whole multiples of it and noise is whole, as in a real federation.
     observe : callable, optional
         Called after each round with the number of rounds done and the current model.
     begun : callable, optional
@@ -150,7 +153,7 @@ def train(
     def build(rounds: int | None) -> Algorithm:
         smallest, asked = int(federation.sizes.min()), math.inf if rho is None else rho
         who = participation.participants
-        return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, clip, step, schedule))
+        return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, clip, step, schedule, grid))
 
     if when_dry not in ("refuse", "replace"):
         raise unknown("rule for machines that run dry", when_dry, ("refuse", "replace"))

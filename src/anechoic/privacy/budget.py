@@ -6,12 +6,13 @@ Smith & Thakurta 2022; Whitehouse et al. 2023).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from anechoic.errors import Refused
-from anechoic.privacy.ledger import NO_PARENT, Floats, Use
+from anechoic.privacy.ledger import NO_PARENT, Floats, Ledger, Use
 
 ROUNDING = 1e-9
 """Relative slack that forgives the rounding of a schedule that meets its budget exactly."""
@@ -40,6 +41,26 @@ class Budget:
         self._costs: Floats = np.zeros(0)
         self._count = 0
         self._shifts: dict[int, Floats] = {}
+
+    @classmethod
+    def of(cls, rho: float, ledger: Ledger, parents: Collection[int]) -> Budget:
+        """Return the budget of the one discloser whose ledger this is; only ``parents`` may still be built on.
+
+        What is in the ledger has happened, and is charged whatever ``rho`` is.
+        """
+        budget, releases, uses = cls(math.inf), ledger.releases, ledger.uses
+        rows: list[list[Use]] = [[] for _ in range(len(ledger))]
+        for row, *use in zip(*(column.tolist() for column in uses), strict=True):
+            rows[row].append(Use(*use))
+        columns = (releases.number.tolist(), releases.parent.tolist(), releases.sigma.tolist())
+        last_child = {parent: row for row, parent in enumerate(columns[1])}
+        for row, (number, parent, sigma) in enumerate(zip(*columns, strict=True)):
+            budget.charge(number, parent, sigma, rows[row])
+            for done in (number, parent):
+                if last_child.get(done, -1) <= row and done not in parents:
+                    budget.forget(done)
+        budget.rho = rho
+        return budget
 
     @property
     def spent(self) -> float:

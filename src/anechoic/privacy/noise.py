@@ -49,6 +49,19 @@ class SeededGaussian(NoiseSource):
         return sigma * generator(self.seed, "noise", self.machine + 1, number).standard_normal(dimension)
 
 
+@dataclass(frozen=True)
+class SeededWhole(SeededGaussian):
+    """The same noise, rounded to whole numbers. Simulation only: it is not a discrete Gaussian, only near to one.
+
+    >>> bool((SeededWhole(0, 3).draw(1, 20.0, 4) == SeededGaussian(0, 3).draw(1, 20.0, 4).round()).all())
+    True
+    """
+
+    def draw(self, number: int, sigma: float, dimension: int) -> Vector:
+        """Return about N(0, sigma²) in every coordinate, in whole numbers; see :meth:`NoiseSource.draw`."""
+        return np.rint(super().draw(number, sigma, dimension))
+
+
 _STREAMS = ("noise", "participation", "split", "start", "collective")
 
 

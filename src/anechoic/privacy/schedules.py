@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ Counts = npt.NDArray[np.integer[Any]]
 """Participation counts k = 1, 2, … of one release or of many."""
 
 Floats = npt.NDArray[np.float64]
+
+ScheduleName = Literal["own", "paper", "capped", "one-release"]
+"""What a schedule is called in settings; 'own' is the algorithm's own choice."""
 
 
 class Schedule(ABC):
@@ -206,3 +209,20 @@ def planned_cap(rounds: int, participation_rate: float, deviations: float = 3.0)
         raise BadInput(f"deviations must be a finite number of at least 0, not {deviations!r}")
     mean = participation_rate * rounds
     return min(rounds, math.ceil(mean + deviations * math.sqrt(mean * (1 - participation_rate))))
+
+
+def named_schedule(name: ScheduleName, rounds: int | None, participation_rate: float) -> Schedule | None:
+    """Return the schedule that settings call by that name, None for the algorithm's own.
+
+    >>> named_schedule("capped", 1200, 0.5)
+    CappedConstant(releases=652)
+    """
+    if name == "own":
+        return None
+    if name == "paper":
+        return PaperSchedule()
+    if name == "one-release":
+        return OneRelease()
+    if rounds is None:
+        raise BadInput("a capped schedule needs the number of rounds to be set")
+    return CappedConstant(planned_cap(rounds, participation_rate))

@@ -18,7 +18,7 @@ from anechoic.errors import BadInput
 from anechoic.federation import Federation
 from anechoic.participation import Given, Participation
 from anechoic.privacy.noise import generator
-from anechoic.privacy.schedules import CappedConstant, OneRelease, PaperSchedule, Schedule, planned_cap
+from anechoic.privacy.schedules import ScheduleName, named_schedule
 from anechoic.problems import Ball, BinaryLogistic, Huber, LeastSquares, LinearModel, SmoothedHinge, Softmax
 from anechoic.records import Vector
 from anechoic.settings import Count, Positive, Seed, build, check
@@ -34,7 +34,6 @@ from anechoic.studies.sources import (
 )
 
 Loss = Literal["softmax", "logistic", "hinge", "least-squares", "huber"]
-Schedules = Literal["own", "paper", "capped", "one-release"]
 Shards = Literal["equal", "called"]
 WhenDry = Literal["refuse", "replace"]
 
@@ -96,7 +95,7 @@ class Experiment:
     rho: Positive | None = None
     clip: Positive | None = None
     step: Positive | None = None
-    schedule: Schedules = "own"
+    schedule: ScheduleName = "own"
     when_dry: WhenDry = "refuse"
     split: Split = "iid"
     alpha: Positive = 1.0
@@ -194,7 +193,7 @@ def run(
         batch=experiment.batch,
         clip=experiment.clip,
         step=experiment.step,
-        schedule=_schedule(experiment, rounds),
+        schedule=named_schedule(experiment.schedule, rounds, experiment.participants / experiment.machines),
         seed=experiment.seed,
         engine=experiment.engine,
         when_dry=experiment.when_dry,
@@ -235,18 +234,6 @@ def _known_machines(experiment: Experiment, source: Source) -> Federation:
     if (machines := int(assignment.max()) + 1) != experiment.machines:
         raise BadInput(f"{data.name} names {machines} machines, not {experiment.machines}: set machines = {machines}")
     return federate(data.train, assignment=assignment)
-
-
-def _schedule(experiment: Experiment, rounds: int | None) -> Schedule | None:
-    if experiment.schedule == "own":
-        return None
-    if experiment.schedule == "paper":
-        return PaperSchedule()
-    if experiment.schedule == "one-release":
-        return OneRelease()
-    if rounds is None:
-        raise BadInput("a capped schedule needs the number of rounds to be set")
-    return CappedConstant(planned_cap(rounds, experiment.participants / experiment.machines))
 
 
 def outcome(experiment: Experiment) -> dict[str, Any]:

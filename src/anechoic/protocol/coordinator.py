@@ -1,0 +1,227 @@
+"""The server in a federation: whom to ask what, which answers count, and when a round is closed.
+
+Every release weighs 1/m, so a round closes when exactly m releases are absorbed: who does not answer in time is
+replaced, and what comes late is neither absorbed nor acknowledged. No transport is known here: somebody carries the
+questions that :meth:`Coordinator.questions` gives and hands in what came of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from anechoic.algorithms.base import Query
+from anechoic.engines.machine import hash_of
+from anechoic.engines.server import Server
+from anechoic.errors import BadInput, Refused
+from anechoic.privacy.budget import Budget
+from anechoic.privacy.entropy import EXACT, DiscreteGaussian
+from anechoic.privacy.ledger import Release
+from anechoic.privacy.noise import NoiseSource, generator
+from anechoic.problems.base import Problem
+from anechoic.protocol.checkpoints import Checkpoint, Checkpoints
+from anechoic.protocol.proposal import Proposal
+from anechoic.protocol.wire import Answer, Ask, unpack
+from anechoic.records import Vector
+
+LOG = logging.getLogger(__name__)
+
+
+class Coordinator:
+    """The server's side of a run, open for this process alone; use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    proposal, problem
+        What the run is about.
+    directory : Path
+        Where the server's store is, or is made.
+    resume : int or bool
+        Whether to go on where a server with this directory had come (True), or how many rounds after the start; False
+        refuses a directory that has a run in it.
+    noise : NoiseSource, optional
+        Of a trusted server; by default the exact discrete Gaussian. Anything else is for tests.
+    """
+
+    def __init__(
+        self,
+        proposal: Proposal,
+        problem: Problem,
+        directory: Path,
+        *,
+        resume: bool | int = False,
+        noise: NoiseSource | None = None,
+    ) -> None:
+        self.proposal = proposal
+        self.rule = proposal.rule(problem)
+        self.total_rounds = sum(segment.rounds for segment in self.rule.segments())
+        self.checkpoints = Checkpoints(directory, proposal.binding(problem))
+        try:
+            start = problem.domain.start(problem.dimension)
+            ledger = self.checkpoints.ledger()
+            source = DiscreteGaussian() if noise is None else noise
+            self.server = Server(self.rule, start, source, ledger, Budget(proposal.rho))
+            self.server.releases = len(ledger)
+            self._take_up(resume)
+        except BaseException:
+            self.checkpoints.close()
+            raise
+        self.gone: dict[int, str] = {}
+        """Machines that left the run, and why."""
+        self._begin_round()
+
+    def _take_up(self, resume: bool | int) -> None:
+        rounds = self.checkpoints.rounds()
+        if rounds and resume is False:
+            raise BadInput(f"{self.checkpoints.path} holds a run: resume it, or name another directory")
+        machines = self.checkpoints.machines()
+        self._numbers = {identity: number for identity, (number, _) in machines.items()}
+        self._seen = dict(machines.values())
+        self.round, self._absorbed = 0, dict[int, int]()
+        if rounds:
+            checkpoint = self.checkpoints.load(self.rule, rounds[-1] if resume is True else int(resume))
+            self.round, self._absorbed = checkpoint.round, checkpoint.absorbed
+            self.server.state, self.server.parent = checkpoint.state, checkpoint.parent
+        else:
+            self._checkpoint()
+        parents = {self.server.parent} - {0}
+        self.server.budget = Budget.of(self.proposal.rho, self.server.ledger, parents)
+        self._acknowledged = self.checkpoints.oldest_absorbed()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.checkpoints.close()
+
+    @property
+    def done(self) -> bool:
+        """Whether all rounds are closed."""
+        return self.round >= self.total_rounds
+
+    @property
+    def model(self) -> Vector:
+        """The algorithm's output as things stand."""
+        return np.asarray(self.rule.output(self.server.state))
+
+    @property
+    def query(self) -> Query:
+        """What this round asks."""
+        return self._query
+
+    @property
+    def taken(self) -> list[int]:
+        """Whose releases this round has absorbed so far."""
+        return sorted(self._taken)
+
+    def enrol(self, identity: str) -> int:
+        """Return the number by which the run knows a machine; one that comes back keeps its own."""
+        if identity not in self._numbers:
+            if len(self._numbers) == self.proposal.machines:
+                raise Refused(f"the run is for {self.proposal.machines} machines, and so many have joined")
+            number = len(self._numbers)
+            self.checkpoints.add_machine(identity, number)
+            self._numbers[identity], self._seen[number] = number, 0
+            self._order = self._drawn()
+        return self._numbers[identity]
+
+    def questions(self, present: Collection[int]) -> dict[int, Ask]:
+        """Return whom to ask now, of the machines that can be reached: as many as the round is short of.
+
+        Machines are drawn at random; those that were silent are asked again, the same, when no other is left.
+        """
+        if self.done:
+            return {}
+        short = self.proposal.participants - len(self._taken) - len(self._asked)
+        free = [number for number in self._order if number in present and number not in self.gone]
+        free = [number for number in free if number not in self._taken and number not in self._asked]
+        fresh = [number for number in free if number not in self._silent]
+        again = [number for number in free if number in self._silent]
+        chosen = (fresh + again)[: max(0, short)]
+        self._asked.update(chosen)
+        self._silent.difference_update(chosen)
+        return {number: self._ask(number) for number in chosen}
+
+    def absorb(self, number: int, answer: Answer) -> bool:
+        """Take an answer into the round if it counts, and close the round if it is full; tell whether it counted."""
+        late = answer.question != self._question or answer.parent != self._absorbed.get(number, 0)
+        if late or number in self._taken or len(self._taken) >= self.proposal.participants or self.done:
+            return False
+        try:
+            message = unpack(answer.message, self.rule.problem.dimension)
+            if not answer.number > 0 or answer.number <= answer.parent:
+                raise BadInput(f"release {answer.number} cannot be built on release {answer.parent}")
+            if self.rule.noise_by == "server" and answer.use is None:
+                raise BadInput("the server keeps the ledger and was not told which records were used")
+        except BadInput as error:
+            self.leave(number, str(error))
+            return False
+        self._asked.discard(number)
+        self._silent.discard(number)
+        self._seen[number] = max(self._seen[number], answer.number)
+        self._taken[number] = (answer, message)
+        if len(self._taken) == self.proposal.participants:
+            self._close()
+        return True
+
+    def silent(self, number: int) -> None:
+        """Note that a machine did not answer in time; another is asked in its place."""
+        if number in self._asked:
+            self._asked.discard(number)
+            self._silent.add(number)
+
+    def leave(self, number: int, why: str) -> None:
+        """Note that a machine will not answer any more: its budget, its records or its store do not allow it."""
+        self.gone[number] = why
+        self._asked.discard(number)
+        LOG.warning("machine %d has left the run: %s", number, why)
+
+    def check_enough(self) -> None:
+        """Refuse to go on when too few machines are left for any round."""
+        left = self.proposal.machines - len(self.gone)
+        if left < self.proposal.participants and not self.done:
+            why = "; ".join(sorted(set(self.gone.values())))
+            raise Refused(f"{left} machines are left of the {self.proposal.participants} that a round needs: {why}")
+
+    def _begin_round(self) -> None:
+        self._taken: dict[int, tuple[Answer, Vector]] = {}
+        self._asked: set[int] = set()
+        self._silent: set[int] = set()
+        self._query = self.server.query()
+        self._question = hash_of(self._query)
+        self._order = self._drawn()
+
+    def _drawn(self) -> list[int]:
+        """Return all machines in the order in which this round asks them."""
+        order = generator(self.proposal.seed, "participation", self.round).permutation(self.proposal.machines)
+        return [int(number) for number in order if number < len(self._numbers)]
+
+    def _ask(self, number: int) -> Ask:
+        acknowledged = self._acknowledged.get(number, 0)
+        return Ask(self._query, self._absorbed.get(number, 0), acknowledged, self._seen[number])
+
+    def _close(self) -> None:
+        """Step, and write down where that has led before anybody hears of it."""
+        taken = sorted(self._taken.items())
+        uses = [answer.use._replace(owner=number) for number, (answer, _) in taken if answer.use is not None]
+        release = self.server.absorb(self._query, [message for _, (_, message) in taken], uses)
+        self._absorbed = self._absorbed | {number: answer.number for number, (answer, _) in taken}
+        self.round += 1
+        self._checkpoint(release)
+        self._acknowledged = self.checkpoints.oldest_absorbed()
+        self._begin_round()
+
+    def _checkpoint(self, release: Release | None = None) -> None:
+        state = self.server.state
+        estimate = getattr(state, "estimate", None)
+        if estimate is not None and not (np.abs(estimate) < EXACT).all():
+            raise Refused("the sum of the messages is too large to be exact: propose a coarser grid")
+        checkpoint = Checkpoint(self.round, state, self._absorbed, self.server.parent)
+        self.checkpoints.write(checkpoint, self._seen, release)

@@ -1,0 +1,130 @@
+"""What a federation agrees on: all of it public, proposed by the server, held by each machine against its policy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from anechoic.algorithms import Algorithm, Setting, find
+from anechoic.errors import BadInput
+from anechoic.privacy.schedules import CappedConstant, ScheduleName, named_schedule
+from anechoic.problems.base import Problem
+from anechoic.settings import Count, Positive, Seed, build, check
+
+ROUNDING_SHARE = 2.0**-9
+"""How much of a record's 2C/b the rounding to the grid adds at most, where the grid is not proposed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """The settings of a run.
+
+    Parameters
+    ----------
+    run : str
+        Its name. A machine's store belongs to one run.
+    algorithm : str
+        A name from ``anechoic algorithms``, of one that is private.
+    machines, participants, rounds : int
+        M, m and T.
+    rho : float
+        The ρ of ρ²/2-zCDP for which the noise is calibrated. What a machine spends is up to its own policy.
+    batch, records : int
+        b, and the size of the smallest shard, which algorithms in phases need.
+    clip, step : float, optional
+        The algorithm's own formulas where they are left out.
+    schedule : {'own', 'paper', 'capped', 'one-release'}
+        'capped' takes ``releases``, or a cap that a machine drawn at random hardly ever meets.
+    grid : float, optional
+        γ, a power of two by default, such that rounding to it hardly adds to what a record moves.
+    seed : int
+        Decides who is asked first in each round. Not the noise: that comes from the machines' own entropy.
+    """
+
+    run: str
+    algorithm: str = "noise-cancelling"
+    machines: Count
+    participants: Count
+    rounds: Count
+    rho: Positive
+    batch: Count = 1
+    records: Count | None = None
+    clip: Positive | None = None
+    step: Positive | None = None
+    schedule: ScheduleName = "own"
+    releases: Count | None = None
+    grid: Positive | None = None
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        check(self)
+        if find(self.algorithm).noise_by is None:
+            raise BadInput(f"{self.algorithm} gives no privacy; a federation needs an algorithm that does")
+        if self.releases is not None and self.schedule != "capped":
+            raise BadInput("releases belongs to schedule = 'capped'")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Proposal:
+        """Return the proposal with these settings, or refuse the first that does not fit."""
+        return build(cls, values)
+
+    @classmethod
+    def parse(cls, text: str) -> Proposal:
+        """Return the proposal that :meth:`text` made."""
+        try:
+            values = json.loads(text)
+        except ValueError:
+            values = None
+        if not isinstance(values, dict):
+            raise BadInput("the proposal is not a JSON object")
+        return cls.of(values)
+
+    def text(self) -> str:
+        """Return all settings as one line of JSON."""
+        return json.dumps({key: value for key, value in asdict(self).items() if value is not None}, sort_keys=True)
+
+    def rule(self, problem: Problem) -> Algorithm:
+        """Return the algorithm with these settings for a problem; both sides build it, from the same numbers."""
+        schedule = named_schedule(self.schedule, self.rounds, self.participants / self.machines)
+        if self.releases is not None:
+            schedule = CappedConstant(self.releases)
+        kind = find(self.algorithm)
+
+        def build(grid: float | None) -> Algorithm:
+            return kind(
+                Setting(
+                    problem,
+                    self.machines,
+                    self.participants,
+                    self.rounds,
+                    self.batch if self.records is None else self.records,
+                    self.batch,
+                    self.rho,
+                    self.clip,
+                    self.step,
+                    schedule,
+                    grid,
+                )
+            )
+
+        if self.grid is not None:
+            return build(self.grid)
+        plain = build(None)
+        smallest = 2 * plain.clip / plain.setting.records
+        return build(2.0 ** math.floor(math.log2(ROUNDING_SHARE * smallest / math.sqrt(problem.dimension))))
+
+    def binding(self, problem: Problem) -> str:
+        """Return a digest of the settings and the problem: two runs that differ in anything differ in it."""
+        return hashlib.sha256(f"{self.text()} {description(problem)}".encode()).hexdigest()
+
+
+def description(problem: Problem) -> str:
+    """Return a line that tells problems apart: their kind, size, domain and constants."""
+    return (
+        f"{type(problem).__name__}(d={problem.dimension}, K={type(problem.domain).__name__}, "
+        f"D={problem.domain.diameter!r}, G={problem.lipschitz!r}, L={problem.smoothness!r})"
+    )

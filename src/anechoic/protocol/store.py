@@ -1,0 +1,245 @@
+"""A machine's store: its ledger and all else that it must not forget, in one SQLite file that its owner names.
+
+One transaction writes a release, the cursor, the noise to take off later and the reply; only then may the reply be
+sent. So a crash at any instant loses utility at most. Each row carries a digest of itself and the rows before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from anechoic.algorithms.base import Algorithm, Memory
+from anechoic.engines.journal import Entry, Journal, Question, Reply
+from anechoic.errors import BadInput, Refused
+from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
+from anechoic.protocol.database import connect, reading, writing
+from anechoic.protocol.wire import pack, unpack
+
+FILE = "machine.sqlite"
+KIND = "anechoic machine, form 1"
+
+SCHEMA = """
+CREATE TABLE release (
+    number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, round INTEGER NOT NULL, sigma REAL NOT NULL,
+    first INTEGER NOT NULL, stop INTEGER NOT NULL, sensitivity REAL NOT NULL, query TEXT NOT NULL,
+    built_on INTEGER NOT NULL, entrusted INTEGER NOT NULL, at TEXT NOT NULL, chain TEXT NOT NULL
+) STRICT;
+CREATE TABLE held (number INTEGER PRIMARY KEY REFERENCES release, memory BLOB, reply BLOB NOT NULL) STRICT
+"""
+
+
+class Bound(NamedTuple):
+    """To what a store belongs; nothing else may use it."""
+
+    run: str
+    """The run's name."""
+    binding: str
+    """The digest of the run's settings and problem."""
+    problem: str
+    data: str
+    """The digest of the machine's records."""
+
+
+class Row(NamedTuple):
+    """A release as it is written down."""
+
+    number: int
+    parent: int
+    round: int
+    sigma: float
+    first: int
+    stop: int
+    sensitivity: float
+    query: str
+    built_on: int
+    """The release that the server said it had absorbed; ``parent`` where the algorithm builds on it, else 0."""
+    entrusted: int
+    at: str
+    chain: str
+
+
+class Store(Journal):
+    """The store of one machine, open for this process alone; use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    directory : Path
+        Where the file is, or is made if ``bound`` is given.
+    bound : Bound, optional
+        To what the store must belong. None opens what is there, to look at it.
+    rule : Algorithm, optional
+        The algorithm by which the machine answers; not needed to look.
+
+    Raises
+    ------
+    BadInput
+        The file is damaged, or belongs to another run, problem or data set.
+    """
+
+    def __init__(self, directory: Path, bound: Bound | None = None, rule: Algorithm | None = None) -> None:
+        self.path = directory if directory.is_file() else directory / FILE
+        self._blank: Memory = None if rule is None else rule.blank()
+        self._dimension = 0 if rule is None else rule.problem.dimension
+        if not (self._blank is None or isinstance(self._blank, np.ndarray)):
+            raise BadInput("a store keeps one vector of whole numbers a release, or nothing")
+        self._database = connect(self.path, KIND, SCHEMA, None if bound is None else _begin(bound))
+        try:
+            with reading(self.path):
+                self.about = dict(self._database.execute("SELECT key, value FROM about"))
+                self.rows = self._rows()
+            self._check(bound)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others use the file."""
+        self._database.close()
+
+    @property
+    def identity(self) -> str:
+        """By what the server knows the machine: a random name, made with the store."""
+        return str(self.about["identity"])
+
+    @property
+    def releases(self) -> int:
+        """See :class:`Journal`."""
+        return len(self.rows)
+
+    @property
+    def used(self) -> int:
+        """See :class:`Journal`."""
+        return self.rows[-1].stop if self.rows else 0
+
+    def ledger(self) -> Ledger:
+        """Return the machine's ledger: all releases but those that were entrusted to a server."""
+        ledger = Ledger()
+        for row in self.rows:
+            if not row.entrusted:
+                use = Use(0, row.first, row.stop, row.sensitivity)
+                ledger.append(Release(0, row.number, row.parent, row.round, row.sigma, (use,), row.query))
+        return ledger
+
+    def held(self) -> list[int]:
+        """Return which releases can still be built on."""
+        with reading(self.path):
+            kept = [number for (number,) in self._database.execute("SELECT number FROM held ORDER BY number")]
+        return kept if self.acknowledged else [NO_PARENT, *kept]
+
+    @property
+    def acknowledged(self) -> int:
+        """The release that the server said it has durably absorbed."""
+        return int(self.about["acknowledged"])
+
+    def memory(self, number: int) -> Memory:
+        """See :class:`Journal`."""
+        if number == NO_PARENT and not self.acknowledged:
+            return self._blank
+        return self._unpacked("memory", number)
+
+    def reply_to(self, question: Question) -> Reply | None:
+        """See :class:`Journal`."""
+        for row in reversed(self.rows):
+            if row.number < self.acknowledged:
+                break
+            if (row.query, row.built_on) == question:
+                message = self._unpacked("reply", row.number)
+                return Reply(0, row.number, message, Use(0, row.first, row.stop, row.sensitivity))
+        return None
+
+    def write(self, entry: Entry) -> None:
+        """See :class:`Journal`."""
+        release, use = entry.release, entry.reply.use
+        if release.number != self.releases + 1:
+            raise Refused(f"{self.path}: release {release.number} does not follow on {self.releases}; open it again")
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        row = Row(
+            *(release.number, release.parent, release.round, release.sigma, use.first, use.stop, use.sensitivity),
+            *(release.query, entry.question.parent, int(entry.entrusted), at, ""),
+        )
+        row = row._replace(chain=link(self.rows[-1].chain if self.rows else self.about["root"], row))
+        memory = None if entry.memory is None else pack(entry.memory)
+        with writing(self._database, self.path):
+            marks = ", ".join("?" * len(row))
+            self._database.execute(f"INSERT INTO release VALUES ({marks})", row)
+            self._database.execute("INSERT INTO held VALUES (?, ?, ?)", (row.number, memory, pack(entry.reply.message)))
+        self.rows.append(row)
+
+    def forget(self, number: int) -> list[int]:
+        """See :class:`Journal`."""
+        if number <= self.acknowledged:
+            return []
+        old = [known for known in self.held() if known < number]
+        with writing(self._database, self.path):
+            self._database.execute("UPDATE about SET value = ? WHERE key = 'acknowledged'", (str(number),))
+            self._database.execute("DELETE FROM held WHERE number < ?", (number,))
+        self.about["acknowledged"] = str(number)
+        return old
+
+    def _rows(self) -> list[Row]:
+        names = ", ".join(Row._fields)
+        return [Row(*row) for row in self._database.execute(f"SELECT {names} FROM release ORDER BY number")]
+
+    def _check(self, bound: Bound | None) -> None:
+        """Refuse a store that is not what it should be."""
+        if self.about["root"] != _root(self.about):
+            raise BadInput(f"{self.path} is damaged: what it belongs to is not what was written")
+        if bound is not None:
+            for what, value in bound._asdict().items():
+                if self.about[what] != value:
+                    raise BadInput(f"{self.path} belongs to another {NAMES[what]}: name another directory for this one")
+        chain = self.about["root"]
+        for place, row in enumerate(self.rows, start=1):
+            if row.number != place:
+                raise BadInput(f"{self.path} is damaged: release {place} is missing")
+            if not (0 <= row.parent < place and 0 <= row.built_on < place and row.first < row.stop):
+                raise BadInput(f"{self.path} is damaged: release {place} cannot be true")
+            chain = link(chain, row)
+            if row.chain != chain:
+                raise BadInput(f"{self.path} is damaged: release {place} is not what was written")
+        if not 0 <= self.acknowledged <= self.releases:
+            raise BadInput(f"{self.path} is damaged: {self.acknowledged} of {self.releases} releases are acknowledged")
+
+    def _unpacked(self, column: str, number: int) -> Any:
+        with reading(self.path):
+            found = self._database.execute(f"SELECT {column} FROM held WHERE number = ?", (number,)).fetchone()
+        if found is None:
+            raise KeyError(number)
+        return None if found[0] is None else unpack(found[0], self._dimension)
+
+
+NAMES = {"run": "run", "binding": "run (its settings differ)", "problem": "problem", "data": "data set"}
+
+
+def link(before: str, row: Row) -> str:
+    """Return the digest of a row and of all rows before it."""
+    return hashlib.sha256(f"{before} {json.dumps(row[:-1])}".encode()).hexdigest()
+
+
+def _begin(bound: Bound) -> dict[str, str]:
+    """Return what a new store says of itself."""
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    about = {**bound._asdict(), "identity": secrets.token_hex(16), "made": made, "acknowledged": "0"}
+    return {**about, "root": _root(about)}
+
+
+def _root(about: dict[str, str]) -> str:
+    """Return the digest on which the chain starts: of all that never changes."""
+    fixed = [about[key] for key in ("identity", "made", *Bound._fields)]
+    return hashlib.sha256(json.dumps(fixed).encode()).hexdigest()
