@@ -25,6 +25,10 @@ class Refused(AnechoicError):
     """A machine declines to release: its budget, its records or its policy do not allow it. Nothing was released."""
 
 
+class Unavailable(Refused):
+    """A machine cannot release now: its disk is full, or another process is at work. It may be asked again later."""
+
+
 class MissingExtra(AnechoicError, ImportError):
     """An optional dependency is not installed."""
 

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from anechoic.cli import algorithms, bounds, epsilon, evaluate, report, reproduce, study, train
+from anechoic.cli import algorithms, bounds, epsilon, evaluate, ledger, report, reproduce, study, train
 from anechoic.errors import AnechoicError
 
 COMMANDS = (algorithms, train, evaluate, report, reproduce, study, epsilon, bounds)
@@ -21,6 +21,9 @@ app = typer.Typer(
 )
 for module in COMMANDS:
     app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLES)(module.command)
+
+
+app.add_typer(ledger.app, name="ledger")
 
 
 def main() -> None:

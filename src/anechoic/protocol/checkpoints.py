@@ -1,13 +1,17 @@
 """The server's store: where it had come after each of the last rounds, and, where it is trusted, its ledger.
 
 A round's new state and the release that it makes are one transaction: what the next queries let out is in the ledger
-before they are sent. Going back to an earlier checkpoint never shortens the ledger.
+before they are sent. Going back to an earlier checkpoint never shortens the ledger. Each row carries a digest of
+itself, and each release a digest of the releases before it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
@@ -19,7 +23,7 @@ from anechoic.algorithms.state import from_arrays, to_arrays
 from anechoic.errors import BadInput
 from anechoic.privacy.ledger import Ledger, Release, Use
 from anechoic.privacy.noise import SERVER
-from anechoic.protocol.database import connect, reading, writing
+from anechoic.protocol.database import Damaged, connect, reading, writing
 
 FILE = "server.sqlite"
 KIND = "anechoic server, form 1"
@@ -27,10 +31,15 @@ KEPT = 3
 """How many checkpoints are kept; machines keep what they need to go on from any of them."""
 
 SCHEMA = """
-CREATE TABLE checkpoint (round INTEGER PRIMARY KEY, state BLOB NOT NULL, absorbed TEXT NOT NULL, parent INTEGER) STRICT;
-CREATE TABLE machine (number INTEGER PRIMARY KEY, identity TEXT UNIQUE NOT NULL, seen INTEGER NOT NULL) STRICT;
+CREATE TABLE checkpoint (
+    round INTEGER PRIMARY KEY, state BLOB NOT NULL, absorbed TEXT NOT NULL, parent INTEGER NOT NULL, seal TEXT NOT NULL
+) STRICT;
+CREATE TABLE machine (
+    number INTEGER PRIMARY KEY, identity TEXT UNIQUE NOT NULL, seen INTEGER NOT NULL, seal TEXT NOT NULL
+) STRICT;
 CREATE TABLE release (
-    number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, round INTEGER NOT NULL, sigma REAL NOT NULL
+    number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, round INTEGER NOT NULL, sigma REAL NOT NULL,
+    chain TEXT NOT NULL
 ) STRICT;
 CREATE TABLE use (
     release INTEGER NOT NULL REFERENCES release, machine INTEGER NOT NULL, first INTEGER NOT NULL,
@@ -59,15 +68,32 @@ class Checkpoints:
         Where the file is, or is made.
     binding : str, optional
         The digest of the run; a store of another is refused. None opens what is there, to look at it.
+    told : mapping of str, optional
+        What else a new store says of itself, for who looks at it: its ``settings`` and its ``problem``.
+
+    Raises
+    ------
+    BadInput
+        The file is damaged (:class:`Damaged`), or belongs to another run.
     """
 
-    def __init__(self, directory: Path, binding: str | None = None) -> None:
+    def __init__(self, directory: Path, binding: str | None = None, told: Mapping[str, str] | None = None) -> None:
         self.path = directory if directory.is_file() else directory / FILE
-        self._database = connect(self.path, KIND, SCHEMA, None if binding is None else {"binding": binding})
-        found = self._database.execute("SELECT value FROM about WHERE key = 'binding'").fetchone()
-        if binding is not None and found != (binding,):
+        self._database = connect(self.path, KIND, SCHEMA, None if binding is None else _begin(binding, told or {}))
+        try:
+            with reading(self.path):
+                self.about = dict(self._database.execute("SELECT key, value FROM about"))
+            if set(self.about) != {"kind", "root", *FIXED} or self.about["root"] != _root(self.about):
+                raise Damaged(f"{self.path} is damaged: what it belongs to is not what was written")
+            if binding is not None and self.about["binding"] != binding:
+                raise BadInput(f"{self.path} belongs to another run: name another directory for this one")
+            self.ledger()
+            self.machines()
+            for after in self.rounds():
+                self._stored(after)
+        except BaseException:
             self._database.close()
-            raise BadInput(f"{self.path} belongs to another run: name another directory for this one")
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -88,47 +114,64 @@ class Checkpoints:
 
     def load(self, rule: Algorithm, after: int) -> Checkpoint:
         """Return the checkpoint after so many rounds."""
+        held, absorbed, parent = self._stored(after)
+        with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
+            state = from_arrays(rule.state_type, dict(arrays))
+        return Checkpoint(after, state, absorbed, parent)
+
+    def _stored(self, after: int) -> tuple[bytes, dict[int, int], int]:
+        """Return what is written down of a checkpoint."""
         with reading(self.path):
-            wanted = "SELECT state, absorbed, parent FROM checkpoint WHERE round = ?"
+            wanted = "SELECT state, absorbed, parent, seal FROM checkpoint WHERE round = ?"
             row = self._database.execute(wanted, (after,)).fetchone()
         if row is None:
             there = ", ".join(map(str, self.rounds())) or "none"
             raise BadInput(f"{self.path} has no checkpoint after round {after}; there are: {there}")
-        with np.load(io.BytesIO(row[0]), allow_pickle=False) as arrays:
-            state = from_arrays(rule.state_type, dict(arrays))
-        return Checkpoint(after, state, {int(key): value for key, value in json.loads(row[1]).items()}, row[2])
+        *parts, sealed = row
+        if sealed != self._seal(after, *parts):
+            raise Damaged(f"{self.path} is damaged: the checkpoint after round {after} is not what was written")
+        return parts[0], {int(key): value for key, value in json.loads(parts[1]).items()}, parts[2]
 
     def oldest_absorbed(self) -> dict[int, int]:
         """Return, by machine, the last release in the oldest checkpoint: nothing before it is ever needed again."""
-        with reading(self.path):
-            row = self._database.execute("SELECT absorbed FROM checkpoint ORDER BY round LIMIT 1").fetchone()
-        return {} if row is None else {int(key): value for key, value in json.loads(row[0]).items()}
+        rounds = self.rounds()
+        return self._stored(rounds[0])[1] if rounds else {}
 
     def machines(self) -> dict[str, tuple[int, int]]:
         """Return, by identity, each machine's number and the highest number of any release received from it."""
         with reading(self.path):
-            rows = self._database.execute("SELECT identity, number, seen FROM machine").fetchall()
-        return {identity: (number, seen) for identity, number, seen in rows}
+            rows = self._database.execute("SELECT identity, number, seen, seal FROM machine ORDER BY number").fetchall()
+        for place, (*row, sealed) in enumerate(rows):
+            if row[1] != place or sealed != self._seal(*row):
+                raise Damaged(f"{self.path} is damaged: what it says of machine {place} is not what was written")
+        return {identity: (number, seen) for identity, number, seen, _ in rows}
 
     def add_machine(self, identity: str, number: int) -> None:
         """Write down a machine that joins."""
         with writing(self._database, self.path):
-            self._database.execute("INSERT INTO machine VALUES (?, ?, 0)", (number, identity))
+            row = (number, identity, 0, self._seal(identity, number, 0))
+            self._database.execute("INSERT INTO machine VALUES (?, ?, ?, ?)", row)
 
     def write(self, checkpoint: Checkpoint, seen: dict[int, int], release: Release | None = None) -> None:
         """Write down where the server has come, with what it is about to let out, and drop what is too old."""
         held, arrays = io.BytesIO(), cast(dict[str, Any], to_arrays(checkpoint.state))
         np.savez(held, **arrays)
         row = (checkpoint.round, held.getvalue(), json.dumps(checkpoint.absorbed), checkpoint.parent)
+        known = {number: (identity, before) for identity, (number, before) in self.machines().items()}
         with writing(self._database, self.path):
             execute = self._database.execute
             execute("DELETE FROM checkpoint WHERE round >= ?", (checkpoint.round,))
-            execute("INSERT INTO checkpoint VALUES (?, ?, ?, ?)", row)
+            execute("INSERT INTO checkpoint VALUES (?, ?, ?, ?, ?)", (*row, self._seal(*row)))
             execute("DELETE FROM checkpoint WHERE round <= ?", (checkpoint.round - KEPT,))
             for number, highest in seen.items():
-                execute("UPDATE machine SET seen = ? WHERE number = ? AND seen < ?", (highest, number, highest))
+                identity, before = known[number]
+                if before < highest:
+                    sealed = self._seal(identity, number, highest)
+                    execute("UPDATE machine SET seen = ?, seal = ? WHERE number = ?", (highest, sealed, number))
             if release is not None:
-                execute("INSERT INTO release VALUES (?, ?, ?, ?)", release[1:5])
+                last = execute("SELECT chain FROM release ORDER BY number DESC LIMIT 1").fetchone()
+                chain = _link(self.about["root"] if last is None else last[0], release)
+                execute("INSERT INTO release VALUES (?, ?, ?, ?, ?)", (*release[1:5], chain))
                 uses = [(release.number, *use) for use in release.uses]
                 self._database.executemany("INSERT INTO use VALUES (?, ?, ?, ?, ?)", uses)
 
@@ -136,10 +179,57 @@ class Checkpoints:
         """Return the ledger of what a trusted server let out; empty where nobody trusts it."""
         with reading(self.path):
             uses: dict[int, list[Use]] = {}
-            for release, *use in self._database.execute("SELECT * FROM use"):
+            for release, *use in self._database.execute("SELECT * FROM use ORDER BY rowid"):
                 uses.setdefault(release, []).append(Use(*use))
-            rows = self._database.execute("SELECT number, parent, round, sigma FROM release ORDER BY number").fetchall()
-        ledger = Ledger()
-        for number, parent, round_, sigma in rows:
-            ledger.append(Release(SERVER, number, parent, round_, sigma, tuple(uses.get(number, ()))))
+            rows = self._database.execute("SELECT * FROM release ORDER BY number").fetchall()
+        ledger, chain = Ledger(), self.about["root"]
+        for place, (*row, written) in enumerate(rows, start=1):
+            release = Release(SERVER, row[0], row[1], row[2], row[3], tuple(uses.pop(row[0], ())))
+            chain = _link(chain, release)
+            if release.number != place or written != chain:
+                raise Damaged(f"{self.path} is damaged: release {place} is not what was written")
+            ledger.append(release)
+        if uses:
+            raise Damaged(f"{self.path} is damaged: release {min(uses)} is missing")
         return ledger
+
+    def chains(self) -> list[str]:
+        """Return the digest that each release carries."""
+        with reading(self.path):
+            return [chain for (chain,) in self._database.execute("SELECT chain FROM release ORDER BY number")]
+
+    def _seal(self, *parts: Any) -> str:
+        """Return the digest of a row of this store."""
+        return _digest(self.about["root"], *parts)
+
+
+FIXED = ("binding", "made", "settings", "problem")
+"""What a store says of itself, which never changes."""
+
+
+def _begin(binding: str, told: Mapping[str, str]) -> dict[str, str]:
+    """Return what a new store says of itself."""
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    about = {"binding": binding, "made": made, "settings": "", "problem": "", **told}
+    return {**about, "root": _root(about)}
+
+
+def _root(about: Mapping[str, str]) -> str:
+    """Return the digest on which all others rest: of what never changes."""
+    return _digest(*map(about.get, FIXED))
+
+
+def _link(before: str, release: Release) -> str:
+    """Return the digest of a release and of all releases before it."""
+    uses = [(int(owner), int(first), int(stop), float(moved)) for owner, first, stop, moved in release.uses]
+    return _digest(before, release.number, release.parent, release.round, float(release.sigma), uses)
+
+
+def _digest(*parts: Any) -> str:
+    """Return a digest that differs where any of the parts does."""
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part if isinstance(part, bytes) else repr(part).encode()
+        digest.update(f"{type(part).__name__} {len(content)} ".encode())
+        digest.update(content)
+    return digest.hexdigest()

@@ -25,7 +25,7 @@ from anechoic.privacy.ledger import Release
 from anechoic.privacy.noise import NoiseSource, generator
 from anechoic.problems.base import Problem
 from anechoic.protocol.checkpoints import Checkpoint, Checkpoints
-from anechoic.protocol.proposal import Proposal
+from anechoic.protocol.proposal import Proposal, description
 from anechoic.protocol.wire import Answer, Ask, unpack
 from anechoic.records import Vector
 
@@ -60,7 +60,8 @@ class Coordinator:
         self.proposal = proposal
         self.rule = proposal.rule(problem)
         self.total_rounds = sum(segment.rounds for segment in self.rule.segments())
-        self.checkpoints = Checkpoints(directory, proposal.binding(problem))
+        told = {"settings": proposal.text(), "problem": description(problem)}
+        self.checkpoints = Checkpoints(directory, proposal.binding(problem), told)
         try:
             start = problem.domain.start(problem.dimension)
             ledger = self.checkpoints.ledger()

@@ -8,10 +8,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from anechoic.errors import BadInput, Refused
+from anechoic.errors import BadInput, Unavailable
 
 PATIENCE = 30.0
 """Seconds to wait for another process that holds the file."""
+
+
+PASSING = {
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in ("BUSY", "CANTOPEN", "FULL", "INTERRUPT", "IOERR", "LOCKED", "NOMEM", "PERM", "PROTOCOL", "READONLY")
+}
+"""What SQLite says of the moment and not of the file."""
+
+
+class Damaged(BadInput):
+    """A file does not hold what was written into it."""
 
 
 PRAGMAS = ("locking_mode = EXCLUSIVE", "synchronous = EXTRA", "secure_delete = ON", "cell_size_check = ON")
@@ -53,7 +64,7 @@ def connect(path: Path, kind: str, schema: str = "", about: Mapping[str, str] | 
 def _check(database: sqlite3.Connection, path: Path, kind: str) -> None:
     found = database.execute("PRAGMA integrity_check(1)").fetchone()
     if found != ("ok",):
-        raise BadInput(f"{path} is damaged ({found[0]}); keep it as it is, and see docs/deploy.md")
+        raise Damaged(f"{path} is damaged ({found[0]}); keep it as it is, and see docs/deploy.md")
     marked = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'about'").fetchone() == (1,)
     if not marked or database.execute("SELECT value FROM about WHERE key = 'kind'").fetchone() != (kind,):
         raise BadInput(f"{path} is not a {kind}")
@@ -64,10 +75,13 @@ def reading(path: Path) -> Iterator[None]:
     """Say in a sentence what SQLite finds wrong with a file."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        raise Refused(f"{path} cannot be used now: {error}") from None
-    except sqlite3.DatabaseError as error:
-        raise BadInput(f"{path} is damaged or no store ({error}); see docs/deploy.md") from None
+    except sqlite3.Error as error:
+        code, why = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF, " ".join(str(error).split())
+        if code in PASSING:
+            raise Unavailable(f"{path} cannot be used now: {why}") from None
+        if code == sqlite3.SQLITE_NOTADB:
+            raise BadInput(f"{path} is not an SQLite file, or its first bytes are damaged") from None
+        raise Damaged(f"{path} is damaged ({why}); keep it as it is, and see docs/deploy.md") from None
 
 
 @contextmanager
@@ -79,7 +93,7 @@ def writing(database: sqlite3.Connection, path: Path) -> Iterator[None]:
         database.execute("COMMIT")
     except sqlite3.Error as error:
         _roll_back(database)
-        raise Refused(f"{path} cannot be written, and nothing was sent: {error}") from None
+        raise Unavailable(f"{path} cannot be written, and nothing was sent: {error}") from None
     except BaseException:
         _roll_back(database)
         raise

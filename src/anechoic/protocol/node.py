@@ -96,7 +96,8 @@ class Node:
     @contextmanager
     def _machine(self, proposal: Proposal) -> Iterator[tuple[Machine, Store]]:
         rule = self._rule(proposal)
-        bound = Bound(proposal.run, proposal.binding(self.problem), description(self.problem), self.data)
+        about = description(self.problem)
+        bound = Bound(proposal.run, proposal.binding(self.problem), about, self.data, proposal.text())
         with Store(self.directory, bound, rule) as store:
             self._hear_witness(store)
             ledger = store.ledger()

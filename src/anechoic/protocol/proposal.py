@@ -77,7 +77,7 @@ class Proposal:
         """Return the proposal that :meth:`text` made."""
         try:
             values = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             values = None
         if not isinstance(values, dict):
             raise BadInput("the proposal is not a JSON object")

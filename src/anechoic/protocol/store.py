@@ -1,7 +1,8 @@
 """A machine's store: its ledger and all else that it must not forget, in one SQLite file that its owner names.
 
 One transaction writes a release, the cursor, the noise to take off later and the reply; only then may the reply be
-sent. So a crash at any instant loses utility at most. Each row carries a digest of itself and the rows before it.
+sent. So a crash at any instant loses utility at most. Each row carries a digest of itself and the rows before it. The
+digest of the noise goes when the noise goes: with it, whoever knows a message could test guesses at what it hides.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from anechoic.algorithms.base import Algorithm, Memory
 from anechoic.engines.journal import Entry, Journal, Question, Reply
 from anechoic.errors import BadInput, Refused
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
-from anechoic.protocol.database import connect, reading, writing
+from anechoic.protocol.database import Damaged, connect, reading, writing
 from anechoic.protocol.wire import pack, unpack
 
 FILE = "machine.sqlite"
@@ -32,7 +33,9 @@ CREATE TABLE release (
     first INTEGER NOT NULL, stop INTEGER NOT NULL, sensitivity REAL NOT NULL, query TEXT NOT NULL,
     built_on INTEGER NOT NULL, entrusted INTEGER NOT NULL, at TEXT NOT NULL, chain TEXT NOT NULL
 ) STRICT;
-CREATE TABLE held (number INTEGER PRIMARY KEY REFERENCES release, memory BLOB, reply BLOB NOT NULL) STRICT
+CREATE TABLE held (
+    number INTEGER PRIMARY KEY REFERENCES release, memory BLOB, reply BLOB NOT NULL, seal TEXT NOT NULL
+) STRICT
 """
 
 
@@ -46,6 +49,8 @@ class Bound(NamedTuple):
     problem: str
     data: str
     """The digest of the machine's records."""
+    settings: str = ""
+    """The run's settings as text, for who looks at the store."""
 
 
 class Row(NamedTuple):
@@ -81,7 +86,7 @@ class Store(Journal):
     Raises
     ------
     BadInput
-        The file is damaged, or belongs to another run, problem or data set.
+        The file is damaged (:class:`Damaged`), or belongs to another run, problem or data set.
     """
 
     def __init__(self, directory: Path, bound: Bound | None = None, rule: Algorithm | None = None) -> None:
@@ -174,11 +179,12 @@ class Store(Journal):
             *(release.query, entry.question.parent, int(entry.entrusted), at, ""),
         )
         row = row._replace(chain=link(self.rows[-1].chain if self.rows else self.about["root"], row))
-        memory = None if entry.memory is None else pack(entry.memory)
+        memory, reply = None if entry.memory is None else pack(entry.memory), pack(entry.reply.message)
+        held = (row.number, memory, reply, seal(row.chain, memory, reply))
         with writing(self._database, self.path):
             marks = ", ".join("?" * len(row))
             self._database.execute(f"INSERT INTO release VALUES ({marks})", row)
-            self._database.execute("INSERT INTO held VALUES (?, ?, ?)", (row.number, memory, pack(entry.reply.message)))
+            self._database.execute("INSERT INTO held VALUES (?, ?, ?, ?)", held)
         self.rows.append(row)
 
     def forget(self, number: int) -> list[int]:
@@ -198,8 +204,8 @@ class Store(Journal):
 
     def _check(self, bound: Bound | None) -> None:
         """Refuse a store that is not what it should be."""
-        if self.about["root"] != _root(self.about):
-            raise BadInput(f"{self.path} is damaged: what it belongs to is not what was written")
+        if set(self.about) != {"kind", "root", "acknowledged", *FIXED} or self.about["root"] != _root(self.about):
+            raise Damaged(f"{self.path} is damaged: what it belongs to is not what was written")
         if bound is not None:
             for what, value in bound._asdict().items():
                 if self.about[what] != value:
@@ -207,14 +213,27 @@ class Store(Journal):
         chain = self.about["root"]
         for place, row in enumerate(self.rows, start=1):
             if row.number != place:
-                raise BadInput(f"{self.path} is damaged: release {place} is missing")
+                raise Damaged(f"{self.path} is damaged: release {place} is missing")
             if not (0 <= row.parent < place and 0 <= row.built_on < place and row.first < row.stop):
-                raise BadInput(f"{self.path} is damaged: release {place} cannot be true")
+                raise Damaged(f"{self.path} is damaged: release {place} cannot be true")
             chain = link(chain, row)
             if row.chain != chain:
-                raise BadInput(f"{self.path} is damaged: release {place} is not what was written")
-        if not 0 <= self.acknowledged <= self.releases:
-            raise BadInput(f"{self.path} is damaged: {self.acknowledged} of {self.releases} releases are acknowledged")
+                raise Damaged(f"{self.path} is damaged: release {place} is not what was written")
+        if self.about["acknowledged"] not in map(str, range(self.releases + 1)):
+            told = self.about["acknowledged"]
+            raise Damaged(f"{self.path} is damaged: {told} of {self.releases} releases are acknowledged")
+        with reading(self.path):
+            self._check_held()
+
+    def _check_held(self) -> None:
+        """Refuse a store in which what is kept is not all that is needed from the acknowledged release on."""
+        wanted = iter(self.rows[max(0, self.acknowledged - 1) :])
+        for number, memory, reply, sealed in self._database.execute("SELECT * FROM held ORDER BY number"):
+            row = next(wanted, None)
+            if row is None or row.number != number or sealed != seal(row.chain, memory, reply):
+                raise Damaged(f"{self.path} is damaged: what is kept of release {number} is not what was written")
+        if next(wanted, None) is not None:
+            raise Damaged(f"{self.path} is damaged: a release that is still needed is not kept")
 
     def _unpacked(self, column: str, number: int) -> Any:
         with reading(self.path):
@@ -224,12 +243,28 @@ class Store(Journal):
         return None if found[0] is None else unpack(found[0], self._dimension)
 
 
-NAMES = {"run": "run", "binding": "run (its settings differ)", "problem": "problem", "data": "data set"}
+NAMES = {
+    "run": "run",
+    "binding": "run (its settings differ)",
+    "problem": "problem",
+    "data": "data set",
+    "settings": "run (its settings differ)",
+}
+FIXED = ("identity", "made", *Bound._fields)
+"""What a store says of itself that never changes."""
 
 
 def link(before: str, row: Row) -> str:
     """Return the digest of a row and of all rows before it."""
     return hashlib.sha256(f"{before} {json.dumps(row[:-1])}".encode()).hexdigest()
+
+
+def seal(chain: str, memory: bytes | None, reply: bytes) -> str:
+    """Return the digest of what is kept of the release whose row has this digest."""
+    digest = hashlib.sha256(f"{chain} {memory is None} {len(memory or b'')} ".encode())
+    digest.update(memory or b"")
+    digest.update(reply)
+    return digest.hexdigest()
 
 
 def _begin(bound: Bound) -> dict[str, str]:
@@ -241,5 +276,4 @@ def _begin(bound: Bound) -> dict[str, str]:
 
 def _root(about: dict[str, str]) -> str:
     """Return the digest on which the chain starts: of all that never changes."""
-    fixed = [about[key] for key in ("identity", "made", *Bound._fields)]
-    return hashlib.sha256(json.dumps(fixed).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([about[key] for key in FIXED]).encode()).hexdigest()

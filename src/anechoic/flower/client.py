@@ -1,0 +1,102 @@
+"""The machine's side in Flower: a client app, or a mod for a client app of one's own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+from flwr.clientapp.typing import ClientAppCallable, Mod
+
+from anechoic.errors import AnechoicError, BadInput, Unavailable
+from anechoic.flower import messages
+from anechoic.privacy.noise import NoiseSource
+from anechoic.problems.base import Problem
+from anechoic.protocol.node import Node
+from anechoic.protocol.policy import Policy
+from anechoic.records import Records
+
+Load = Callable[[Context], tuple[Problem, Records]]
+"""Returns the problem and the machine's own private records."""
+
+STATE, POLICY, SHARED = "state-dir", "policy", "anechoic.state-dir"
+"""The keys of a node's configuration that name the machine's own directory and the file of its policy, and the key of a
+run's configuration under which a simulation names one directory for all machines."""
+
+
+def client_app(load: Load, noise: Callable[[Context], NoiseSource] | None = None) -> ClientApp:
+    """Return a Flower client app that answers for one machine, under its owner's policy and from its own store.
+
+    The node's configuration names the machine's directory as ``state-dir``; the policy is the file ``policy.toml`` in
+    it, or the one that ``policy`` names. In Flower's simulation, where nodes have no configuration of their own, the
+    run's configuration names a ``state-dir`` in which every machine gets a directory.
+
+    Whatever the server asks, what leaves is clipped, noised, within the budget, and in the machine's ledger before it
+    is sent. A machine that declines says so in a sentence, and the federation goes on without it.
+
+    Parameters
+    ----------
+    load : callable
+        Given Flower's context, returns the problem and the machine's own records.
+    noise : callable, optional
+        For tests only: where the noise comes from instead of the operating system's entropy.
+    """
+    app = ClientApp()
+
+    def answer(message: Message, context: Context) -> Message:
+        return reply(message, context, load, noise)
+
+    app.query()(answer)
+    app.train()(answer)
+    return app
+
+
+def mod(load: Load, noise: Callable[[Context], NoiseSource] | None = None) -> Mod:
+    """Return a mod for a Flower client app of one's own: it answers what this package's server asks.
+
+    All other messages are passed on. Parameters as of :func:`client_app`.
+    """
+
+    def intercept(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+        if messages.concerns(message.content):
+            return reply(message, context, load, noise)
+        return call_next(message, context)
+
+    return intercept
+
+
+def reply(
+    message: Message, context: Context, load: Load, noise: Callable[[Context], NoiseSource] | None = None
+) -> Message:
+    """Return what a machine says to a message of this package's server."""
+    try:
+        began = time.monotonic()
+        proposal = messages.read_proposal(message.content)
+        directory, policy = place(context)
+        node = Node(*load(context), directory, policy, None if noise is None else noise(context))
+        if messages.asks(message.content):
+            answer = node.answer(proposal, messages.read_ask(message.content))
+            content = messages.answer_record(answer, time.monotonic() - began)
+        else:
+            content = messages.enrolled_record(node.enrol(proposal))
+    except AnechoicError as refusal:
+        content = messages.refusal_record(str(refusal), again=isinstance(refusal, Unavailable))
+    return Message(content, reply_to=message)
+
+
+def place(context: Context) -> tuple[Path, Policy]:
+    """Return the machine's own directory and its owner's policy."""
+    own, run = context.node_config, context.run_config
+    if STATE in own:
+        directory = shared = Path(str(own[STATE]))
+    elif SHARED in run and "partition-id" in own:
+        shared = Path(str(run[SHARED]))
+        directory = shared / f"machine-{own['partition-id']}"
+    else:
+        raise BadInput(
+            f"the node has no directory for its store: start it with --node-config '{STATE}=\"/a/directory\"'"
+        )
+    file = Path(str(own[POLICY])) if POLICY in own else shared / "policy.toml"
+    return directory, Policy.read(file)

@@ -1,0 +1,394 @@
+"""One schedule: a federation of real nodes and a real coordinator, over a network and on disks that fail.
+
+Time goes in ticks. In each, the server asks, letters that are due arrive, and what is not answered in time is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tests.chaos.audit import Audit, Noted, digest_of
+from tests.chaos.disk import Disk, Files, Killed, files_in, full, put_back
+from tests.chaos.faults import Faults
+
+from anechoic.errors import AnechoicError, BadInput, Refused, Unavailable
+from anechoic.privacy.noise import SERVER
+from anechoic.problems import Ball, BinaryLogistic
+from anechoic.protocol.checkpoints import Checkpoints
+from anechoic.protocol.coordinator import Coordinator
+from anechoic.protocol.node import Enrolled, Node
+from anechoic.protocol.policy import Policy
+from anechoic.protocol.proposal import Proposal
+from anechoic.protocol.store import Store
+from anechoic.protocol.wire import Answer, Ask
+from anechoic.records import Records
+
+WIDTH = 6
+FAULTY, LIMIT, PATIENCE = 60, 4000, 3
+"""For how many ticks things go wrong, after how many a run counts as stuck, and how many the server waits."""
+
+ALGORITHMS = {
+    "noise-cancelling": 0.62,
+    "trusted-server": 0.14,
+    "full-participation": 0.08,
+    "fresh-noise": 0.12,
+    "full-participation-trusted": 0.04,
+}
+BY_DESIGN = ("would spend ρ", "has run dry", "exceeds the", "restored from an old copy", "another store's")
+ENDS = ("machines are left of the", "would spend ρ", "exceeds the")
+FORGOTTEN = "can build on"
+"""What a machine says that no longer holds the noise of a release; right only if an old copy of the server asks."""
+
+Taken = list[tuple[int, Answer]]
+
+
+class Letter(NamedTuple):
+    """A message on its way."""
+
+    due: int
+    machine: int
+    body: Ask | Answer | str
+
+
+@dataclass
+class Outcome:
+    """What came of a schedule."""
+
+    algorithm: str
+    violations: list[str]
+    faults: Faults
+    rounds: int
+    messages: int
+    ended: str
+    """Why the run ended before its last round; empty if it did not."""
+
+
+class Schedule:
+    """One federation and what happens to it; the same seed gives the same."""
+
+    def __init__(self, seed: int, directory: Path) -> None:
+        self.rng = rng = np.random.default_rng(seed)
+        self.faults, self.disk, self.directory = Faults(rng), Disk(rng), directory
+        algorithm = str(rng.choice(list(ALGORITHMS), p=list(ALGORITHMS.values())))
+        machines = int(rng.integers(2, 7))
+        participants = machines if algorithm.startswith("full") else int(rng.integers(1, machines + 1))
+        settings: dict[str, Any] = {"machines": machines, "participants": participants, "rounds": rng.integers(3, 11)}
+        if algorithm == "noise-cancelling" and rng.random() < 0.4:
+            settings |= {"schedule": "capped", "releases": settings["rounds"] + rng.integers(0, 10)}
+        self.proposal = Proposal(run="chaos", algorithm=algorithm, rho=2.0, batch=int(rng.integers(1, 4)), **settings)
+        self.problem = BinaryLogistic(WIDTH, Ball(2.0), bound=1.0)
+        self.witnessed = bool(rng.random() < 0.5)
+        self.budget = 2.0 * float(rng.choice([1.0, 1.3]))
+        self.shards = [self._records(int(rng.integers(8, 24)) * self.proposal.batch) for _ in range(machines)]
+        rule = self.proposal.rule(self.problem)
+        self.audit = Audit(rule, self.shards, self.budget, seed)
+        self.tick, self.letters = 0, list[Letter]()
+        self.back_at = [0] * machines
+        self.server_back_at = 0
+        self.numbers: dict[int, int] = {}
+        self.asked: dict[int, int] = {}
+        self.stale: set[int] = set()
+        self.copies: dict[int, list[tuple[int, Files]]] = {machine: [] for machine in range(machines)}
+        self.server_copies: list[Files] = []
+        self.server_was_restored = False
+        self.coordinator: Coordinator | None = None
+        self.states: list[tuple[Any, int]] = [(rule.start(np.zeros(WIDTH)), 0)]
+        self.path: list[Taken] = []
+        self.taken: Taken = []
+
+    def _records(self, size: int) -> Records:
+        features = self.rng.standard_normal((size, WIDTH))
+        features /= np.linalg.norm(features, axis=1)[:, None]
+        return Records(features, np.where(features[:, 0] > 0, 1, -1))
+
+    def place(self, machine: int) -> Path:
+        """Return a machine's directory."""
+        return self.directory / f"machine{machine}"
+
+    def node(self, machine: int) -> Node:
+        """Return a machine, which remembers nothing but what is on its disk."""
+        witness = str(self.directory / "witnesses" / f"{machine}.json") if self.witnessed else None
+        policy = Policy(rho=self.budget, trust_server=True, witness=witness)
+        return Node(self.problem, self.shards[machine], self.place(machine), policy, Noted(self.audit.draws[machine]))
+
+    def run(self) -> Outcome:
+        """Let it all happen, and return what came of it."""
+        ended = "stuck"
+        with self.disk.installed():
+            for self.tick in range(LIMIT):
+                if self.tick == FAULTY:
+                    self.faults.end()
+                try:
+                    done = self._turn()
+                except Refused as refusal:
+                    ended = str(refusal)
+                    self.audit.demand(any(words in ended for words in ENDS), f"the run ends: {ended}")
+                    break
+                except Exception as error:
+                    self.audit.demand(False, f"{type(error).__name__}: {error}")
+                    break
+                if done:
+                    ended = ""
+                    break
+            self._crash_server()
+        self.audit.demand(ended != "stuck" or bool(self.audit.violations), "the run is stuck")
+        if not self.audit.violations:
+            self.audit.books(
+                [self.place(machine) for machine in range(self.proposal.machines)],
+                {number: machine for machine, number in self.numbers.items()},
+                self.directory / "server",
+                self.stale,
+            )
+        rounds = len(self.path)
+        return Outcome(self.proposal.algorithm, self.audit.violations, self.faults, rounds, self.audit.messages, ended)
+
+    def _turn(self) -> bool:
+        """Let one tick pass; tell whether the run is done."""
+        if self.coordinator is None and self.tick >= self.server_back_at:
+            self._start_server()
+        self._join()
+        if self.coordinator is not None:
+            self._ask(self.coordinator)
+        due = [letter for letter in self.letters if letter.due <= self.tick]
+        self.letters = [letter for letter in self.letters if letter.due > self.tick]
+        if self.faults.drawn("messages reordered") and len(due) > 1:
+            self.faults.count("messages reordered")
+            due = [due[place] for place in self.rng.permutation(len(due))]
+        for letter in due:
+            if isinstance(letter.body, Ask):
+                self._hear(letter.machine, letter.body)
+            elif self.coordinator is not None:
+                self._receive(self.coordinator, letter)
+        self._mishaps()
+        if self.coordinator is None:
+            return False
+        for number in [number for number, since in self.asked.items() if self.tick - since > PATIENCE]:
+            del self.asked[number]
+            self.coordinator.silent(number)
+        self.coordinator.check_enough()
+        return self.coordinator.done
+
+    def _join(self) -> None:
+        """Let machines join that have not."""
+        for machine in range(self.proposal.machines):
+            if machine in self.numbers or self.coordinator is None or self.tick < self.back_at[machine]:
+                continue
+            enrolled = self._at_machine(machine, lambda node: node.enrol(self.proposal))
+            self.audit.demand(not isinstance(enrolled, str), f"machine {machine} does not join: {enrolled}")
+            if isinstance(enrolled, Enrolled):
+                try:
+                    with self._server_at_risk():
+                        self.numbers[machine] = self.coordinator.enrol(enrolled.identity)
+                except (Killed, Unavailable):
+                    self._crash_server()
+
+    def _ask(self, coordinator: Coordinator) -> None:
+        machine_of = {number: machine for machine, number in self.numbers.items()}
+        for number, ask in coordinator.questions(list(machine_of)).items():
+            if self.faults.strikes("server killed between sends"):
+                self._crash_server()
+                return
+            self.audit.asked.add(digest_of(ask.query))
+            self.asked[number] = self.tick
+            self._post(machine_of[number], ask)
+
+    def _post(self, machine: int, body: Ask | Answer | str) -> None:
+        """Send a message, which may get lost, be late, or arrive twice."""
+        if self.faults.strikes("message lost"):
+            return
+        for _ in range(2 if self.faults.strikes("message duplicated") else 1):
+            delay = 1
+            if self.faults.strikes("message late"):
+                delay = int(self.rng.integers(2, 2 + 2 * PATIENCE))
+            elif self.faults.strikes("message late by rounds"):
+                delay = int(self.rng.integers(8, 40))
+            self.letters.append(Letter(self.tick + delay, machine, body))
+
+    # A machine.
+
+    def _at_machine(self, machine: int, does: Any) -> Any:
+        """Return what a machine makes of a message, or None if it fails, or in a sentence why it declines."""
+        blow, limit = self.faults.blow("machine"), self.faults.limit("machine")
+        if blow is not None:
+            self.disk.arm(self.place(machine), blow)
+        try:
+            with nullcontext() if limit is None else full(limit):
+                return does(self.node(machine))
+        except Killed:
+            self.disk.bury()
+            assert blow is not None
+            kind = "machine lost power in a write" if blow.torn else "machine killed"
+            self.faults.count(kind, f"{'after' if blow.after and not blow.torn else 'before'} {self.disk.where}")
+            self.back_at[machine] = self.tick + int(self.rng.integers(1, 8))
+        except Unavailable as error:
+            self.audit.demand(limit is not None, f"machine {machine} is unavailable for no reason: {error}")
+            self.faults.count("machine's disk failed")
+        except AnechoicError as error:
+            return str(error)
+        finally:
+            self.disk.disarm()
+        return None
+
+    def _hear(self, machine: int, ask: Ask) -> None:
+        if self.tick < self.back_at[machine]:
+            return
+        said = self._at_machine(machine, lambda node: node.answer(self.proposal, ask))
+        if isinstance(said, Answer):
+            if self.faults.strikes("machine killed with its answer ready"):
+                self.back_at[machine] = self.tick + int(self.rng.integers(1, 8))
+                return
+            self.audit.demand(machine not in self.stale, f"machine {machine} answers from a store restored from a copy")
+            self.audit.answered(machine, ask, said)
+        elif said is not None:
+            designed = any(words in said for words in BY_DESIGN)
+            designed |= self.server_was_restored and FORGOTTEN in said
+            self.audit.demand(designed, f"machine {machine} declines: {said}")
+        if said is not None:
+            self._post(machine, said)
+
+    def _mishaps(self) -> None:
+        """Let things happen to machines that are idle."""
+        for machine, copies in self.copies.items():
+            if self.faults.strikes("machine away"):
+                self.back_at[machine] = self.tick + int(self.rng.integers(4, 20))
+            if machine not in self.numbers or not self.faults.drawn("machine's store restored from an old copy"):
+                continue
+            with Store(self.place(machine)) as store:
+                copies.append((store.releases, files_in(self.place(machine))))
+            older = [files for releases, files in copies if releases < self._seen(machine)]
+            if older and self.faults.count("machine's store restored from an old copy"):
+                put_back(self.place(machine), older[int(self.rng.integers(len(older)))])
+                self.stale.add(machine)
+                if not self.witnessed:
+                    self.letters = [letter for letter in self.letters if letter.machine != machine]
+
+    def _seen(self, machine: int) -> int:
+        """Return below which number of releases a copy of a machine's store is sure to be recognised as old.
+
+        A witness knows of all that were sent. Without one there is only what the server has written down: it must have
+        received a release, no question from before then may still be on its way, and it must not be an old copy itself.
+        """
+        if self.witnessed:
+            return max((number for who, number in self.audit.sent if who == machine), default=0)
+        if self.coordinator is None or self.server_was_restored:
+            return 0
+        return dict(self.coordinator.checkpoints.machines().values())[self.numbers[machine]]
+
+    # The server.
+
+    @contextmanager
+    def _server_at_risk(self) -> Iterator[None]:
+        """Let the server be killed, or its disk fail, in what it does here."""
+        blow, limit = self.faults.blow("server"), self.faults.limit("server")
+        if blow is not None:
+            self.disk.arm(self.directory / "server", blow)
+        try:
+            with nullcontext() if limit is None else full(limit):
+                yield
+        except Killed:
+            assert blow is not None
+            kind = "server lost power in a write" if blow.torn else "server killed"
+            self.faults.count(kind, f"{'after' if blow.after and not blow.torn else 'before'} {self.disk.where}")
+            raise
+        except Unavailable as error:
+            self.audit.demand(limit is not None, f"the server is unavailable for no reason: {error}")
+            self.faults.count("server's disk failed")
+            raise
+        finally:
+            self.disk.disarm()
+
+    def _start_server(self) -> None:
+        place, resume, old = self.directory / "server", True, False
+        rule, kept = self.audit.rule, self._kept()
+        if kept and rule.noise_by == "machine" and self.server_copies:
+            old = self.faults.strikes("server's store restored from an old copy")
+        if old:
+            put_back(place, self.server_copies[int(self.rng.integers(len(self.server_copies)))])
+            self.server_was_restored = True
+        elif kept and self.faults.drawn("server rolled back to a kept checkpoint"):
+            return self._open_server(int(self.rng.choice(kept)), old=False)
+        return self._open_server(resume, old=old)
+
+    def _kept(self) -> list[int]:
+        try:
+            with Checkpoints(self.directory / "server") as checkpoints:
+                return checkpoints.rounds()
+        except BadInput:
+            self.audit.demand(not self.path, "the server's store is gone or damaged")
+            return []
+
+    def _open_server(self, resume: int | bool, *, old: bool) -> None:
+        noise = Noted(self.audit.draws[SERVER])
+        try:
+            with self._server_at_risk():
+                coordinator = Coordinator(
+                    self.proposal, self.problem, self.directory / "server", resume=resume, noise=noise
+                )
+        except (Killed, Unavailable):
+            self.disk.bury()
+            return
+        self.coordinator = coordinator
+        reached = coordinator.round
+        if reached == len(self.path) + 1 and len(self.taken) == self.proposal.participants:
+            self._closed(coordinator)
+        self.taken = []
+        self.audit.demand(
+            reached <= len(self.path) and (old or resume is not True or reached == len(self.path)),
+            f"the server resumes after round {reached} of {len(self.path)}",
+        )
+        if reached < len(self.path) and not old:
+            self.faults.count("server rolled back to a kept checkpoint", f"by {len(self.path) - reached}")
+        self.path, self.states = self.path[:reached], self.states[: reached + 1]
+        same = all(map(np.array_equal, self.states[-1][0], coordinator.server.state))
+        self.audit.demand(same, f"the server resumes after round {reached} with a state that it never had")
+        self.audit.demand(coordinator.server.parent == self.states[-1][1], "the server resumes on another release")
+
+    def _crash_server(self) -> None:
+        """Drop the server as it stands."""
+        if self.coordinator is not None:
+            self.coordinator.__exit__(None, None, None)
+        self.disk.bury()
+        self.coordinator = None
+        self.asked.clear()
+        self.server_back_at = self.tick + int(self.rng.integers(1, 6))
+
+    def _receive(self, coordinator: Coordinator, letter: Letter) -> None:
+        number = self.numbers[letter.machine]
+        self.asked.pop(number, None)
+        if isinstance(letter.body, str):
+            coordinator.leave(number, letter.body)
+            return
+        assert isinstance(letter.body, Answer)
+        attempt = [*self.taken, (letter.machine, letter.body)]
+        closing = len(attempt) == self.proposal.participants
+        try:
+            with self._server_at_risk() if closing else nullcontext():
+                counted = coordinator.absorb(number, letter.body)
+        except (Killed, Unavailable):
+            self.taken = attempt
+            self._crash_server()
+            return
+        if counted:
+            self.taken = attempt
+            if closing:
+                self._closed(coordinator)
+        self.audit.demand(number not in coordinator.gone, f"the server turns machine {number} away")
+
+    def _closed(self, coordinator: Coordinator) -> None:
+        """Check the round that has been closed."""
+        before, parent = self.states[-1]
+        absorbed = {machine: answer.number for taken in self.path for machine, answer in taken}
+        state = coordinator.server.state
+        made = self.audit.closed(before, state, self.taken, absorbed, parent)
+        self.path.append(self.taken)
+        self.states.append((state, made))
+        self.taken = []
+        self.asked.clear()
+        self.audit.cancels(state, self.path)
+        if self.rng.random() < 0.3:
+            self.server_copies.append(files_in(self.directory / "server"))
