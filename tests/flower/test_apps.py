@@ -204,11 +204,26 @@ def test_machines_that_are_silent_fail_or_lie_are_replaced_and_the_run_ends(tmp_
         return None if rng.random() < 0.3 else reply
 
     proposal = proposal_of()
-    strategy = strategy_of(tmp_path, proposal, answer=0.05)
+    strategy = strategy_of(tmp_path, proposal, answer=0.05, nothing=30)
     with strategy.coordinator as coordinator:
         strategy.start(StraightGrid(apps_of(tmp_path, client_app(load, seeded)), fate))
         assert coordinator.done
         assert set(coordinator.gone) == {n for node, n in strategy._known.numbers.items() if node == 100}
+
+
+def test_a_server_that_slept_past_all_its_questions_replaces_the_silent_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = iter([True, False, True])
+    strategy = strategy_of(tmp_path, proposal_of(rounds=2), answer=0.02, nothing=5)
+    monkeypatch.setattr("anechoic.flower.strategy.POLL", 2 * strategy._lifetime)
+
+    def fate(node: int, message: Message, reply: Message) -> Message | None:
+        return None if message.metadata.message_type == "train" and next(lost, False) else reply
+
+    with strategy.coordinator as coordinator:
+        strategy.start(StraightGrid(apps_of(tmp_path, client_app(load, seeded)), fate))
+        assert coordinator.done
 
 
 def test_a_run_with_too_few_machines_ends_with_a_sentence(tmp_path: Path) -> None:

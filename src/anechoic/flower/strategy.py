@@ -280,15 +280,14 @@ class PrivateStrategy(Strategy):
     def _give_up_on_the_late(self) -> None:
         now = time.monotonic()
         for message_id, sent in list(self._sent.items()):
-            if now - sent.at > self._lifetime:
-                del self._sent[message_id]
-            elif now - sent.at > self.patience.answer and not sent.overdue:
+            age = now - sent.at
+            if age > self.patience.answer and not sent.overdue and sent.number is not None:
                 sent.overdue = True
-                if sent.number is None:
-                    del self._sent[message_id]
-                else:
-                    self.coordinator.silent(sent.number)
-                    self._tell("silent", machine=sent.number, why=f"no answer within {self.patience.answer:.0f} s")
+                self.coordinator.silent(sent.number)
+                self._tell("silent", machine=sent.number, why=f"no answer within {self.patience.answer:.0f} s")
+            # Who was asked to join is asked again; of the others an answer may yet come in time for the round.
+            if age > (self.patience.answer if sent.number is None else self._lifetime):
+                del self._sent[message_id]
         if now - self._heard > self.patience.nothing:
             raise Refused(f"nothing was heard from any machine for {self.patience.nothing:.0f} s; resume the run later")
 
