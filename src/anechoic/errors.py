@@ -29,6 +29,10 @@ class Unavailable(Refused):
     """A machine cannot release now: its disk is full, or another process is at work. It may be asked again later."""
 
 
+class Stopped(AnechoicError):
+    """Ctrl-C ended something long; the message says what is kept."""
+
+
 class MissingExtra(AnechoicError, ImportError):
     """An optional dependency is not installed."""
 

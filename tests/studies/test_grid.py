@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from anechoic.errors import AnechoicError, BadInput
+from anechoic.errors import AnechoicError, BadInput, Stopped
 from anechoic.studies.experiment import Experiment
 from anechoic.studies.grid import carry_out
 
@@ -96,3 +96,26 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest
     monkeypatch.undo()
     finished = carry_out(GRID, tmp_path / "runs.jsonl", jobs=1, work=named, quiet=True)
     assert [one.outcome["seed"] for one in finished] == [0, 1, 2, 3]
+
+
+def test_a_line_that_a_full_disk_cut_off_does_not_swallow_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    carry_out(GRID[:1], path, jobs=1, work=named, quiet=True)
+    whole = path.read_text()
+    path.write_text(whole + whole[: len(whole) // 2])
+    carry_out(GRID[:2], path, jobs=1, work=named, quiet=True)
+    kept = carry_out(GRID[:2], path, jobs=1, work=always_killed, quiet=True)
+    assert [one.outcome["seed"] for one in kept] == [0, 1]
+
+
+def test_ctrl_c_keeps_what_was_finished_and_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Stopped, match=r"stopped with 2 of 4 runs to go; what was finished is kept in .*runs\.jsonl"):
+        carry_out(GRID, tmp_path / "runs.jsonl", jobs=1, work=interrupted_at_two, quiet=True)
+    finished = carry_out(GRID, tmp_path / "runs.jsonl", jobs=1, work=refused_at_two_is_last, quiet=True)
+    assert [one.outcome["seed"] for one in finished] == [0, 1, 2, 3]
+
+
+def interrupted_at_two(experiment: Experiment) -> dict[str, Any]:
+    if experiment.seed == 2:
+        raise KeyboardInterrupt
+    return named(experiment)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from anechoic.errors import AnechoicError, BadInput, whole
+from anechoic.errors import AnechoicError, BadInput, Stopped, whole
 from anechoic.studies.experiment import Experiment, outcome
 
 ATTEMPTS = 3
@@ -67,10 +67,17 @@ def carry_out(
         *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet or not missing
     ) as progress:
         task = progress.add_task(title or path.stem, total=len(missing))
-        for experiment, result in _results(missing, jobs, work):
-            known[key(experiment)] = result
-            _append(path, experiment, result)
-            progress.advance(task)
+        try:
+            for experiment, result in _results(missing, jobs, work):
+                known[key(experiment)] = result
+                _append(path, experiment, result)
+                progress.advance(task)
+        except KeyboardInterrupt:
+            left = sum(key(experiment) not in known for experiment in missing)
+            raise Stopped(
+                f"stopped with {left} of {len(missing)} runs to go; what was finished is kept in {path}, "
+                "and the same command resumes"
+            ) from None
     return [Finished(experiment, known[key(experiment)]) for experiment in experiments]
 
 
@@ -91,7 +98,8 @@ def _results(
             waiting = set(futures)
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
+                # A killed worker fails all that is waiting at once: what was finished is taken in before that is told.
+                for future in sorted(done, key=lambda future: future.exception() is not None):
                     result = future.result()
                     left.remove(futures[future])
                     yield futures[future], result
@@ -113,8 +121,12 @@ def key(experiment: Experiment) -> str:
 
 def _append(path: Path, experiment: Experiment, result: dict[str, Any]) -> None:
     line = json.dumps({"settings": experiment.settings(), "outcome": result}) + "\n"
-    with path.open("a", encoding="utf-8") as file:
-        file.write(line)
+    with path.open("a+b") as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # a line that a crash or a full disk cut off must not swallow the next
+                file.write(b"\n")
+        file.write(line.encode())
         file.flush()
         os.fsync(file.fileno())
 
