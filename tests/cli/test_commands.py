@@ -66,7 +66,13 @@ def test_studies_are_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         (("study", "epsilno"), "did you mean 'epsilon'"),
         (("study",), "name a study"),
         (("epsilon",), "give either --rho or --epsilon"),
-        (("epsilon", "--rho", "-1"), "rho"),
+        (("study", "rate"), "did you mean 'rates'"),
+        (("epsilon", "--rho", "-1"), "rho must be a finite number above 0, not -1.0"),
+        (("epsilon", "--rho", "0"), "rho must be a finite number above 0, not 0.0"),
+        (("epsilon", "--rho", "much"), "'much' is not a valid float"),
+        (("reproduce", "--seeds", "0"), "'--seeds': 0 is not in the range x>=1"),
+        (("reproduce", "--seed", "3"), "--seeds"),
+        (("trian",), "train"),
         (("bounds", "--participants", "200"), "participants must be at most machines"),
     ],
 )
@@ -86,3 +92,13 @@ def test_every_command_has_help_with_an_example(
 ) -> None:
     assert call(monkeypatch, command, "--help") == 0
     assert f"anechoic {command}" in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("words", [("reproduce",), ("study",), ("ledger", "show")])
+def test_help_shows_brackets_as_they_are(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, *words, "--help") == 0
+    printed = capsys.readouterr().out
+    assert "[default: " in printed
+    assert "\\" not in printed

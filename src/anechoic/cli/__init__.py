@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import typer
+from click.exceptions import ClickException, NoArgsIsHelpError
 
 from anechoic.cli import algorithms, bounds, epsilon, evaluate, ledger, report, reproduce, study, train
-from anechoic.errors import AnechoicError
+from anechoic.cli.output import PlainHelp
+from anechoic.errors import AnechoicError, Stopped
 
 COMMANDS = (algorithms, train, evaluate, report, reproduce, study, epsilon, bounds)
 
@@ -20,25 +23,35 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for module in COMMANDS:
-    app.command(module.__name__.rpartition(".")[2], epilog=module.EXAMPLES)(module.command)
-
+    app.command(module.__name__.rpartition(".")[2], cls=PlainHelp, epilog=module.EXAMPLES)(module.command)
 
 app.add_typer(ledger.app, name="ledger")
+
+
+STOPPED = 130
+"""The exit code after Ctrl-C, as shells have it."""
 
 
 def main() -> None:
     """Run the command line; exit with 0 when done, 1 on a failed check, 2 on bad input."""
     try:
-        app(prog_name="anechoic")
+        code = app(prog_name="anechoic", standalone_mode=False)
+    except NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
+    except ClickException as error:
+        _stop(error.format_message())
+    except Stopped as error:
+        _stop(str(error), STOPPED)
     except AnechoicError as error:
         _stop(str(error))
     except OSError as error:
         _stop(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
-    except KeyboardInterrupt:
-        print("anechoic: stopped; what was finished is kept, and the same command resumes", file=sys.stderr)
-        sys.exit(130)
+    if code == STOPPED:
+        print("anechoic: stopped", file=sys.stderr)
+    sys.exit(code)
 
 
-def _stop(message: str) -> None:
-    print(f"anechoic: {message}", file=sys.stderr)
-    sys.exit(2)
+def _stop(message: str, code: int = 2) -> NoReturn:
+    print(f"anechoic: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from anechoic.cli.output import show_table
-from anechoic.errors import BadInput
+from anechoic.errors import BadInput, positive
 from anechoic.privacy.conversions import Route, calibrate, epsilon, rho_for
 
 EXAMPLES = "Examples: anechoic epsilon --rho 1   |   anechoic epsilon --epsilon 2.5 --delta 1e-6 --releases 600"
@@ -33,6 +33,8 @@ def command(
     """
     if (rho is None) == (target is None):
         raise BadInput("give either --rho or --epsilon")
+    if rho is not None:
+        positive("rho", rho)
     rows = []
     for route in MEANING:
         spent = rho_for(target, delta, route) if rho is None and target is not None else rho

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anechoic.cli.output import show_table
+from anechoic.cli.output import PlainHelp, show_table
 from anechoic.errors import BadInput, unknown
 from anechoic.files import write_whole
 from anechoic.privacy.conversions import Route, epsilon, zcdp
@@ -41,7 +41,7 @@ PolicyFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print for programs.")]
 
 
-@app.command(epilog="Example: anechoic ledger show /var/lib/anechoic --policy policy.toml --delta 1e-6")
+@app.command(cls=PlainHelp, epilog="Example: anechoic ledger show /var/lib/anechoic --policy policy.toml --delta 1e-6")
 def show(path: Place, delta: Delta = 1e-5, policy: PolicyFile = None, as_json: AsJson = False) -> None:
     """List every release, and what all of them together reveal of the worst-placed record.
 
@@ -63,7 +63,7 @@ def show(path: Place, delta: Delta = 1e-5, policy: PolicyFile = None, as_json: A
     print(_sentence(told, account))
 
 
-@app.command(epilog="Example: anechoic ledger verify /var/lib/anechoic --policy policy.toml")
+@app.command(cls=PlainHelp, epilog="Example: anechoic ledger verify /var/lib/anechoic --policy policy.toml")
 def verify(path: Place, policy: PolicyFile = None, as_json: AsJson = False) -> None:
     """Prove the ledger again from its rows alone; the exit code is 1 where a check fails.
 
@@ -87,7 +87,10 @@ def verify(path: Place, policy: PolicyFile = None, as_json: AsJson = False) -> N
         raise typer.Exit(1)
 
 
-@app.command(epilog="Examples: anechoic ledger export DIR --out audit   |   anechoic ledger export DIR --format csv")
+@app.command(
+    cls=PlainHelp,
+    epilog="Examples: anechoic ledger export DIR --out audit   |   anechoic ledger export DIR --format csv",
+)
 def export(
     path: Place,
     out: Annotated[Path | None, typer.Option(help="A directory for ledger.json and ledger.csv.")] = None,

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperCommand
 
 PLAIN_WIDTH = 160
 """Columns of output that goes to a file or a pipe, where there is no terminal to ask."""
+
+
+class PlainHelp(TyperCommand):
+    """A command whose help shows brackets as they are; typer escapes them for rich, which does not print this help."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the help without the escapes."""
+        return super().get_help(ctx).replace("\\[", "[")
 
 
 def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from anechoic.cli.output import show_table
-from anechoic.errors import BadInput
+from anechoic.errors import BadInput, unknown
 from anechoic.files import write_json
 from anechoic.report import reproduction, write, write_pictures
 from anechoic.report.study import page
@@ -40,12 +40,15 @@ def command(
 ) -> None:
     """Run an ablation and draw it: accuracy on test records, mean and spread over seeds."""
     if show:
-        studies = [declared.load(known) for known in declared.names()]
+        studies = [declared.load(one) for one in declared.names()]
         about = [(one.name, one.title, one.explanation) for one in studies]
         show_table("Studies", ("name", "title", "about"), [*about, (RATES, "Rates", RATES_ABOUT)])
         return
+    known = [*declared.names(), RATES]
     if name is None:
-        raise BadInput(f"name a study: {', '.join([*declared.names(), RATES])}, or the path of a TOML file")
+        raise BadInput(f"name a study: {', '.join(known)}, or the path of a TOML file")
+    if name not in known and not name.endswith(".toml"):
+        raise unknown("study", name, [*known, "the path of a .toml file"])
     if name == RATES:
         _rates(out, seeds, as_json)
         return
