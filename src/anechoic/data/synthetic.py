@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from anechoic.errors import AnechoicError, BadInput, positive, whole
 from anechoic.problems.domains import Ball
@@ -208,6 +207,8 @@ def _minimise_model(hessian: Vector, pull: Vector, radius: float) -> npt.NDArray
 
     def excess(multiplier: float) -> float:
         return float(np.linalg.norm(along / (curvatures + multiplier))) - radius
+
+    from scipy.optimize import brentq
 
     multiplier = 1e-15  # in place of 0: a singular H has many minimisers, and the shortest will do
     if excess(multiplier) > 0:

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cholesky_banded
 
 from anechoic.errors import BadInput
 from anechoic.participation import Trace
@@ -86,6 +85,8 @@ def draws(
 
 
 def _blocks(bands: Floats, dimension: int, rng: np.random.Generator, dtype: np.dtype[Any]) -> Iterator[Vector]:
+    from scipy.linalg import cholesky_banded
+
     empty = bands[0] == 0
     factor = bands.copy()
     factor[0, empty] = 1.0

@@ -6,10 +6,10 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
 from anechoic.algorithms import Algorithm, Setting, find
@@ -220,7 +220,7 @@ def affordable_rounds(participation: Participation, calls: int) -> int:
         raise BadInput("a shard holds fewer records than a local batch takes")
     if rate == 1:
         return calls
-    spread = float(norm.isf(1e-6 / participation.machines)) * math.sqrt(1 - rate)
+    spread = -NormalDist().inv_cdf(1e-6 / participation.machines) * math.sqrt(1 - rate)
     # √(pT) solves x² + spread·x = calls.
     root = (-spread + math.sqrt(spread**2 + 4 * calls)) / 2
     rounds = math.floor(root**2 / rate)

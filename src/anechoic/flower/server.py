@@ -17,6 +17,7 @@ from anechoic.files import write_json, write_whole
 from anechoic.flower.strategy import EventName, Patience, PrivateStrategy, metric_record
 from anechoic.privacy.conversions import Route, epsilon
 from anechoic.privacy.noise import NoiseSource
+from anechoic.privacy.staircase import Sampler, exact_noise
 from anechoic.problems.base import Problem
 from anechoic.protocol.coordinator import Coordinator
 from anechoic.protocol.proposal import Proposal
@@ -43,12 +44,15 @@ class Serving:
         The directory of its store and of the result.
     resume : str
         'no' refuses a directory that has a run in it, 'yes' goes on where it had come, a number goes on from there.
+    sampler : {'opendp', 'staircase'}
+        What draws the noise where the server is trusted to; as in :class:`~anechoic.protocol.policy.Policy`.
     answer_seconds, joining_seconds, nothing_seconds : float
         As in :class:`~anechoic.flower.strategy.Patience`.
     """
 
     server_dir: str
     resume: str = "no"
+    sampler: Sampler = "opendp"
     answer_seconds: Positive = Patience.answer
     joining_seconds: Positive = Patience.joining
     nothing_seconds: Positive = Patience.nothing
@@ -91,7 +95,7 @@ def server_app(
     def main(grid: Grid, context: Context) -> None:
         proposal, serving = settings_of(context.run_config)
         directory = Path(serving.server_dir)
-        source = None if noise is None else noise(context)
+        source = exact_noise(serving.sampler) if noise is None else noise(context)
         measure = None if evaluate is None else evaluate(context)
         with Coordinator(proposal, problem(context), directory, resume=serving.point, noise=source) as coordinator:
 

@@ -15,8 +15,6 @@ from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import erfcx, ndtr
 
 from anechoic.errors import BadInput, positive, whole
 
@@ -207,6 +205,8 @@ def _exact(rho: float, epsilon: float) -> float:
         u = x + rho * (1 + _NODES) / 2
         return log_density + math.log(rho / 2 * float(_WEIGHTS @ (1 - u * _mills(u))))
     if x < 0:
+        from scipy.special import ndtr
+
         return math.log(float(ndtr(-x)) - math.exp(log_density) * float(_mills(x + rho)))
     return log_density + math.log(float(_mills(x) - _mills(x + rho)))
 
@@ -248,11 +248,15 @@ def _log_delta(route: Route | str) -> Callable[[float, float], float]:
 
 def _mills(u: float | npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return Mills' ratio Φ(−u)/φ(u) = √(π/2)·erfcx(u/√2)."""
+    from scipy.special import erfcx
+
     ratio: npt.NDArray[np.float64] = math.sqrt(math.pi / 2) * erfcx(u / math.sqrt(2))
     return ratio
 
 
 def _solve(function: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq
+
     return float(brentq(function, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=500))
 
 

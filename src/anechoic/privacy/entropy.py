@@ -6,9 +6,8 @@ numbers (Canonne, Kamath & Steinke 2020) has neither fault and the same zCDP; Op
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +20,7 @@ EXACT = 2**53
 """Whole numbers below this are exact as double-precision floats, and so are their sums."""
 
 CHUNK = 8192
-"""How many coordinates are drawn in one call; calls run side by side, since sampling holds no lock of Python's."""
+"""How many coordinates OpenDP draws in one call, each of them an object of Python's on the way in and out."""
 
 
 @dataclass(frozen=True)
@@ -29,31 +28,36 @@ class DiscreteGaussian(NoiseSource):
     """Discrete Gaussian noise that nobody can draw again; ``sigma`` is the parameter, in units of the grid's step."""
 
     seeded: ClassVar[bool] = False
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
 
     def draw(self, number: int, sigma: float, dimension: int) -> Vector:
         """Return ``dimension`` independent draws; whole numbers as floats, each below 2⁵³. See :class:`NoiseSource`."""
         if sigma == 0:
             return np.zeros(dimension)
-        if not 0 < sigma < EXACT / 64:
-            raise BadInput(f"noise of deviation {sigma:g} grid steps cannot be kept exact: choose a coarser grid")
+        check_exact(sigma)
         sample = _sampler(sigma)
-        sizes = [CHUNK] * (dimension // CHUNK) + [dimension % CHUNK] * (dimension % CHUNK > 0)
-        with ThreadPoolExecutor(self.workers) as pool:
-            return np.concatenate(list(pool.map(sample, sizes)))
+        drawn = np.empty(dimension)
+        for start in range(0, dimension, CHUNK):
+            part = drawn[start : start + CHUNK]
+            part[:] = sample([0] * part.size)
+        return drawn
 
 
-def _sampler(sigma: float) -> Any:
-    """Return a function that draws so many coordinates."""
+def check_exact(sigma: float) -> None:
+    """Refuse a parameter for which draws, or sums of them, could come to 2⁵³."""
+    if not 0 < sigma < EXACT / 64:
+        raise BadInput(f"noise of deviation {sigma:g} grid steps cannot be kept exact: choose a coarser grid")
+
+
+def _sampler(sigma: float) -> Callable[[list[int]], Any]:
+    """Return a function that adds noise to whole numbers."""
     try:
-        import opendp.prelude as dp
+        # Not opendp.prelude, which takes a second to import much that is not needed here.
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+        from opendp.mod import enable_features
     except ImportError:
         raise MissingExtra("opendp", "flower") from None
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
-    gaussian = dp.m.make_gaussian(*space, scale=float(sigma))
-
-    def sample(size: int) -> Vector:
-        return np.asarray(gaussian([0] * size), dtype=np.float64)
-
-    return sample
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), l2_distance(T=float)
+    return make_gaussian(*space, scale=float(sigma))

@@ -11,10 +11,13 @@ safe and far too much. (Halving the unit to suit it would make the RDP accountan
 
 from __future__ import annotations
 
-from dp_accounting import ComposedDpEvent, DpEvent, GaussianDpEvent, NonPrivateDpEvent, NoOpDpEvent
+from typing import TYPE_CHECKING
 
 from anechoic.privacy.certificate import worst_record
 from anechoic.privacy.ledger import Ledger
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
 
 
 def events(ledger: Ledger, machine: int) -> DpEvent:
@@ -33,6 +36,8 @@ def events(ledger: Ledger, machine: int) -> DpEvent:
     >>> events(ledger, 1)
     NoOpDpEvent()
     """
+    from dp_accounting import ComposedDpEvent, GaussianDpEvent, NonPrivateDpEvent, NoOpDpEvent
+
     reach = worst_record(ledger, machine)
     if not len(reach.shift):
         return NoOpDpEvent()

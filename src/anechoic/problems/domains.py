@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from anechoic.errors import BadInput, finite, positive, whole
 from anechoic.records import Vector
@@ -256,6 +255,8 @@ class WithinBall(Domain):
         The minimiser of ‖x − v‖² + μ‖x − c‖² over K is Π_K(c + s(v − c)) with s = 1/(1 + μ). Its distance from c grows
         with s and is at most s‖v − c‖: a bracketed root in one dimension, found to the last digits.
         """
+        from scipy.optimize import brentq
+
         nearest = self.domain.project(point)
         if _norm(nearest - self.centre) <= self.radius:
             return nearest

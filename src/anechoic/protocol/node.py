@@ -20,8 +20,8 @@ from anechoic.engines.machine import Machine, hash_of
 from anechoic.errors import BadInput, Refused
 from anechoic.files import write_json
 from anechoic.privacy.budget import Budget
-from anechoic.privacy.entropy import DiscreteGaussian
 from anechoic.privacy.noise import NoiseSource
+from anechoic.privacy.staircase import exact_noise
 from anechoic.problems.base import Problem
 from anechoic.protocol.policy import Policy
 from anechoic.protocol.proposal import Proposal, description
@@ -50,7 +50,8 @@ class Node:
     policy : Policy
         What the machine's owner allows.
     noise : NoiseSource, optional
-        By default the exact discrete Gaussian from the operating system's entropy. Anything else is for tests.
+        By default what the policy names: the exact discrete Gaussian from the operating system's entropy. Anything else
+        is for tests.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Node:
         problem.check_records(self.records)
         self.directory = directory
         self.policy = policy
-        self.noise = DiscreteGaussian() if noise is None else noise
+        self.noise = exact_noise(policy.sampler) if noise is None else noise
 
     def enrol(self, proposal: Proposal) -> Enrolled:
         """Agree to a proposal, making the store if there is none, or refuse it."""
