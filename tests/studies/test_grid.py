@@ -91,7 +91,7 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("anechoic.studies.grid.os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"No space left on device; what was finished is kept: .*runs\.jsonl"):
         carry_out(GRID, tmp_path / "runs.jsonl", jobs=1, work=named, quiet=True)
     monkeypatch.undo()
     finished = carry_out(GRID, tmp_path / "runs.jsonl", jobs=1, work=named, quiet=True)
