@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from anechoic.engines.collective import server_noise
 from anechoic.engines.law import covariance
-from anechoic.participation import Bernoulli, Uniform
+from anechoic.engines.plan import Plan
+from anechoic.participation import Bernoulli, Trace, Uniform
 from anechoic.studies.experiment import Experiment, federation_of, run
-from anechoic.studies.noise import last_noise, noise_over_rounds
+from anechoic.studies.noise import last_noise, noise_in_mean, noise_over_rounds
 
 
 @pytest.mark.parametrize("rule", [Uniform(6, 2), Bernoulli(6, 0.3)])
@@ -35,3 +37,18 @@ def test_what_a_run_drew_obeys_the_law(algorithm: str) -> None:
     noise = noise_over_rounds(run(experiment), federation_of(experiment))
     np.testing.assert_allclose(noise["measured"], noise["predicted"], rtol=0.35)
     assert noise["rounds"][-1] == 60
+
+
+@pytest.mark.parametrize("algorithm", ["noise-cancelling", "noisy-sgd", "localized-minibatch"])
+def test_what_is_left_of_a_runs_draws_in_its_mean_gradient_is_what_is_predicted(algorithm: str) -> None:
+    """The measured value is a mean of 650 squares: off by 35 % once in 10⁶ (χ²)."""
+    experiment = Experiment(data="digits", machines=4, participants=2, rounds=60, rho=1.0, algorithm=algorithm, seed=3)
+    done = run(experiment)
+    rule, trace = done.algorithm, done.trace
+    rounds, summed = rule.segments()[0].rounds, algorithm == "noise-cancelling"
+    drawn = server_noise(rule, Plan.of(rule, federation_of(experiment), trace), done.seed, np.dtype(np.float64))
+    draws = np.array([np.array(noise, np.float64) for _, noise in zip(range(rounds), drawn, strict=False)])
+    directions = np.cumsum(draws, axis=0) if summed else draws
+    left = directions.sum(axis=0) / (rounds * (rounds + 1) / 2 if summed else rounds)
+    first = Trace(trace.machines, trace.who[: trace.starts[rounds]], trace.starts[: rounds + 1])
+    assert np.mean(left**2) == pytest.approx(noise_in_mean(rule, first) ** 2, rel=0.35)
