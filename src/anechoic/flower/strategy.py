@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from anechoic.errors import BadInput, Refused
 from anechoic.flower import messages
 from anechoic.protocol.coordinator import Coordinator
 from anechoic.protocol.node import Enrolled
+from anechoic.protocol.wire import Ask
 
 LOG = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class _Sent:
     number: int | None
     """The machine's number, None where the message asks it to join."""
     at: float
+    ask: Ask | None = None
     overdue: bool = False
 
 
@@ -191,10 +193,11 @@ class PrivateStrategy(Strategy):
         asked = {sent.node for sent in self._sent.values() if sent.number is None}
         new = known.online - known.numbers.keys() - known.declined.keys() - asked
         record = messages.proposal_record(self.coordinator.proposal)
-        self._push(grid, {node: (None, Message(record, node, "query", ttl=self._lifetime)) for node in sorted(new)})
+        due = [(_Sent(node, None, now), Message(record, node, "query", ttl=self._lifetime)) for node in sorted(new)]
+        self._push(grid, due)
 
-    def _to_ask(self) -> dict[int, tuple[int | None, Message]]:
-        """Return the messages of the round that are due, by node."""
+    def _to_ask(self) -> list[tuple[_Sent, Message]]:
+        """Return the messages of the round that are due."""
         known, wanted = self._known, self.coordinator.proposal
         if not self._ready:
             joined, declined = len(known.numbers), len(known.declined)
@@ -204,23 +207,23 @@ class PrivateStrategy(Strategy):
                 why = "; ".join(sorted(set(known.declined.values())))
                 raise Refused(f"{joined} machines have joined of the {wanted.participants} a round needs: {why}")
             if not self._ready:
-                return {}
+                return []
         node_of = {number: node for node, number in known.numbers.items() if node in known.online}
-        due: dict[int, tuple[int | None, Message]] = {}
+        due, now = [], time.monotonic()
         for number, ask in self.coordinator.questions(node_of.keys()).items():
             content, node = messages.ask_record(wanted, ask), node_of[number]
-            due[node] = number, Message(content, node, "train", ttl=self._lifetime)
+            due.append((_Sent(node, number, now, ask), Message(content, node, "train", ttl=self._lifetime)))
         return due
 
-    def _push(self, grid: Grid, due: Mapping[int, tuple[int | None, Message]]) -> None:
+    def _push(self, grid: Grid, due: Sequence[tuple[_Sent, Message]]) -> None:
         if not due:
             return
-        ids = list(grid.push_messages([message for _, message in due.values()]))
-        for message_id, (node, (number, _)) in zip(ids, due.items(), strict=True):
+        ids = list(grid.push_messages([message for _, message in due]))
+        for message_id, (sent, _) in zip(ids, due, strict=True):
             if message_id:
-                self._sent[message_id] = _Sent(node, number, time.monotonic())
-            elif number is not None:
-                self.coordinator.silent(number)
+                self._sent[message_id] = sent
+            elif sent.number is not None:
+                self.coordinator.silent(sent.number)
 
     def _take(self, sent: _Sent, reply: Message) -> None:
         """Take in one reply."""
@@ -264,9 +267,9 @@ class PrivateStrategy(Strategy):
             self._known.declined[sent.node] = why
             self._tell("declined", why=why)
         else:
-            self.coordinator.leave(sent.number, why)
-            self._tell("left", machine=sent.number, why=why)
-            self.coordinator.check_enough()
+            if self.coordinator.leave(sent.number, why, sent.ask):
+                self._tell("left", machine=sent.number, why=why)
+            self.coordinator.check_enough(self._known.declined.values())
 
     def _failed(self, sent: _Sent, code: int, reason: str) -> None:
         """Note a machine whose app failed, or that could not be reached."""

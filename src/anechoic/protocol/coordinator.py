@@ -178,17 +178,24 @@ class Coordinator:
             self._asked.discard(number)
             self._silent.add(number)
 
-    def leave(self, number: int, why: str) -> None:
-        """Note that a machine will not answer any more: its budget, its records or its store do not allow it."""
+    def leave(self, number: int, why: str, ask: Ask | None = None) -> bool:
+        """Note that a machine will not answer any more: its budget, its records or its store do not allow it.
+
+        ``ask`` is what it declined to answer, if anything. That counts only while it is what the machine would be asked
+        now: what is needed to answer a question of long ago a machine forgets on purpose. Tells whether it counted.
+        """
+        if ask is not None and (hash_of(ask.query), ask.parent) != (self._question, self._absorbed.get(number, 0)):
+            return False
         self.gone[number] = why
         self._asked.discard(number)
         LOG.warning("machine %d has left the run: %s", number, why)
+        return True
 
-    def check_enough(self) -> None:
-        """Refuse to go on when too few machines are left for any round."""
-        left = self.proposal.machines - len(self.gone)
+    def check_enough(self, declined: Collection[str] = ()) -> None:
+        """Refuse to go on when too few machines are left for a round; ``declined`` is why some never joined."""
+        left = self.proposal.machines - len(self.gone) - len(declined)
         if left < self.proposal.participants and not self.done:
-            why = "; ".join(sorted(set(self.gone.values())))
+            why = "; ".join(sorted({*self.gone.values(), *declined}))
             raise Refused(f"{left} machines are left of the {self.proposal.participants} that a round needs: {why}")
 
     def _begin_round(self) -> None:

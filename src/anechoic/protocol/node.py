@@ -17,7 +17,7 @@ import numpy as np
 
 from anechoic.algorithms.base import Algorithm
 from anechoic.engines.machine import Machine, hash_of
-from anechoic.errors import BadInput, Refused
+from anechoic.errors import BadInput, Refused, Unavailable
 from anechoic.files import write_json
 from anechoic.privacy.budget import Budget
 from anechoic.privacy.noise import NoiseSource
@@ -144,4 +144,9 @@ class Node:
 
     def _bear_witness(self, store: Store) -> None:
         if self.policy.witness is not None:
-            write_json(Path(self.policy.witness), {"identity": store.identity, "releases": store.releases})
+            path = Path(self.policy.witness)
+            try:
+                write_json(path, {"identity": store.identity, "releases": store.releases})
+            except OSError as error:
+                why = error.strerror or repr(error)
+                raise Unavailable(f"the witness {path} cannot be written, and nothing was sent: {why}") from None
