@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,9 @@ from anechoic.protocol.wire import Answer, Ask
 from anechoic.records import Records, Vector
 
 Whole = npt.NDArray[np.int64]
+Taken = list[tuple[int, Answer]]
+"""Whose releases a round took."""
+
 SLACK = 1 + 1e-8
 
 
@@ -100,8 +104,8 @@ class Audit:
         self.draws = {party: Draws(seed, party) for party in range(SERVER, len(shards))}
         self.sent: dict[tuple[int, int], Sent] = {}
         self.replies: dict[tuple[int, str, int], Answer] = {}
-        self.used: dict[tuple[int, int], str] = {}
-        """By party and place among its draws, what the draw was fresh noise of."""
+        self.used: dict[bytes, str] = {}
+        """By noise vector, whoever drew it, what it was fresh noise of."""
         self.let_out: dict[str, Release] = {}
         """By query, the release that a trusted server made of it."""
         self.asked: set[str] = set()
@@ -142,7 +146,7 @@ class Audit:
         draw = self._draw(machine, answer.number, fresh, name) if self.rule.noise_by == "machine" else None
         self.demand(draw is not None or not fresh.any() or self.rule.noise_by == "machine", f"{name}: not the signal")
         sigma = 0.0 if draw is None else draw.sigma * self.grid
-        parent = ask.parent if self.rule.linked and self.rule.noise_by == "machine" else 0
+        parent = ask.parent if self.rule.linked else 0
         use = Use(0, first, stop, self.sensitivity)
         self.sent[machine, answer.number] = Sent(
             ask.parent, message, correction, fresh, Release(0, answer.number, parent, ask.query.round, sigma, (use,))
@@ -162,19 +166,21 @@ class Audit:
         return before.correction + self._known(machine, before.parent, name)
 
     def _draw(self, party: int, number: int, fresh: Whole, name: str) -> Draw | None:
-        for place, draw in enumerate(self.draws[party].made):
+        for draw in self.draws[party].made:
             if draw.number == number and np.array_equal(draw.vector, fresh):
-                earlier = self.used.setdefault((party, place), name)
-                self.demand(earlier == name, f"{name}: its fresh noise was that of {earlier}")
+                self._once(draw, name)
                 return draw
         self.demand(False, f"{name}: its fresh noise is none that was drawn for it")
         return None
 
+    def _once(self, draw: Draw, name: str) -> None:
+        """Note that a draw is the fresh noise of a release, and of no other."""
+        earlier = self.used.setdefault(draw.vector.tobytes(), name)
+        self.demand(earlier == name, f"{name}: its fresh noise was that of {earlier}")
+
     # What the server did.
 
-    def closed(
-        self, before: Any, after: Any, taken: list[tuple[int, Answer]], absorbed: dict[int, int], parent: int
-    ) -> int:
+    def closed(self, before: Any, after: Any, taken: Taken, absorbed: dict[int, int], parent: int) -> int:
         """Check a round that the server closed; return the release that a trusted server made."""
         self.closings += 1
         name = f"round {before.round} (closing {self.closings})"
@@ -187,12 +193,11 @@ class Audit:
             self.demand(release.parent == absorbed.get(machine, 0), f"{name}: machine {machine} skipped a release")
             total += release.message
         if self.rule.noise_by == "machine":
-            self.demand(_same(self.rule.step(before, total, 0.0), after), f"{name}: not the sum of its messages")
+            self.demand(same(self.rule.step(before, total, 0.0), after), f"{name}: not the sum of its messages")
             return 0
-        for place, draw in enumerate(self.draws[SERVER].made):
-            if _same(self.rule.step(before, total, draw.vector), after):
-                earlier = self.used.setdefault((SERVER, place), name)
-                self.demand(earlier == name, f"{name}: the server's fresh noise was that of {earlier}")
+        for draw in self.draws[SERVER].made:
+            if same(self.rule.step(before, total, draw.vector), after):
+                self._once(draw, name)
                 span = [((n - 1) * self.batch, n * self.batch) for n in (answer.number for _, answer in taken)]
                 uses = [Use(i, *s, self.sensitivity / m) for i, s in sorted(zip(machines, span, strict=True))]
                 sigma = draw.sigma * self.rule.unit
@@ -202,7 +207,7 @@ class Audit:
         self.demand(False, f"{name}: not the sum of its messages and of noise that the server drew")
         return 0
 
-    def cancels(self, state: Any, path: list[list[tuple[int, Answer]]]) -> None:
+    def cancels(self, state: Any, path: Sequence[Taken]) -> None:
         """Check, in whole numbers, that the noise in the server's sum is the last of each machine and nothing else."""
         if self.rule.keeps is not Keeps.NOISE:
             return
@@ -264,5 +269,6 @@ class Audit:
         self.demand(kept.rho <= self.rule.setting.rho * SLACK, "the server's ledger is over the budget")
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two states of a server are one and the same, to the bit."""
     return all(np.array_equal(left, right) for left, right in zip(one, other, strict=True))

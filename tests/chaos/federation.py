@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tests.chaos.audit import Audit, Noted, digest_of
+from tests.chaos.audit import Audit, Noted, Taken, digest_of, same
 from tests.chaos.disk import Disk, Files, Killed, files_in, full, put_back
 from tests.chaos.faults import Faults
 
 from anechoic.errors import AnechoicError, BadInput, Refused, Unavailable
 from anechoic.privacy.noise import SERVER
 from anechoic.problems import Ball, BinaryLogistic
-from anechoic.protocol.checkpoints import Checkpoints
+from anechoic.protocol.checkpoints import KEPT, Checkpoints
 from anechoic.protocol.coordinator import Coordinator
-from anechoic.protocol.node import Enrolled, Node
+from anechoic.protocol.node import Node
 from anechoic.protocol.policy import Policy
 from anechoic.protocol.proposal import Proposal
 from anechoic.protocol.store import Store
@@ -44,15 +44,29 @@ ENDS = ("machines are left of the", "would spend ρ", "exceeds the")
 FORGOTTEN = "can build on"
 """What a machine says that no longer holds the noise of a release; right only if an old copy of the server asks."""
 
-Taken = list[tuple[int, Answer]]
+
+class Declined(NamedTuple):
+    """What a machine says that does not answer."""
+
+    ask: Ask
+    why: str
 
 
 class Letter(NamedTuple):
-    """A message on its way."""
+    """A message on its way, and which of the server's questions it is or answers."""
 
     due: int
     machine: int
-    body: Ask | Answer | str
+    question: int
+    body: Ask | Answer | Declined
+
+
+class Branch(NamedTuple):
+    """One history of the server: whose releases each round took, and where that led."""
+
+    path: tuple[Taken, ...]
+    state: Any
+    parent: int
 
 
 @dataclass
@@ -91,15 +105,24 @@ class Schedule:
         self.back_at = [0] * machines
         self.server_back_at = 0
         self.numbers: dict[int, int] = {}
-        self.asked: dict[int, int] = {}
+        """By machine, what the server calls it; a server that has just been started knows nobody."""
+        self.numbered: dict[int, int] = {}
+        """The same of all that ever joined."""
+        self.declined: dict[int, str] = {}
+        self.questions = 0
+        self.open: dict[int, tuple[int, int]] = {}
+        """By question, whom it was put to and when, until it is answered or given up."""
         self.stale: set[int] = set()
         self.copies: dict[int, list[tuple[int, Files]]] = {machine: [] for machine in range(machines)}
-        self.server_copies: list[Files] = []
-        self.server_was_restored = False
         self.coordinator: Coordinator | None = None
-        self.states: list[tuple[Any, int]] = [(rule.start(np.zeros(WIDTH)), 0)]
-        self.path: list[Taken] = []
+        self.here = Branch((), rule.start(np.zeros(WIDTH)), 0)
+        self.kept = {0: self.here}
+        """What the checkpoints in the server's store stand for."""
         self.taken: Taken = []
+        self.closing = False
+        """Whether the server went down while it closed a round, so that the store must tell whether it did."""
+        self.server_copies: list[tuple[Files, dict[int, Branch]]] = []
+        self.server_was_restored = False
 
     def _records(self, size: int) -> Records:
         features = self.rng.standard_normal((size, WIDTH))
@@ -140,11 +163,11 @@ class Schedule:
         if not self.audit.violations:
             self.audit.books(
                 [self.place(machine) for machine in range(self.proposal.machines)],
-                {number: machine for machine, number in self.numbers.items()},
+                self.numbered,
                 self.directory / "server",
                 self.stale,
             )
-        rounds = len(self.path)
+        rounds = len(self.here.path)
         return Outcome(self.proposal.algorithm, self.audit.violations, self.faults, rounds, self.audit.messages, ended)
 
     def _turn(self) -> bool:
@@ -161,16 +184,17 @@ class Schedule:
             due = [due[place] for place in self.rng.permutation(len(due))]
         for letter in due:
             if isinstance(letter.body, Ask):
-                self._hear(letter.machine, letter.body)
+                self._hear(letter.machine, letter.question, letter.body)
             elif self.coordinator is not None:
                 self._receive(self.coordinator, letter)
         self._mishaps()
         if self.coordinator is None:
             return False
-        for number in [number for number, since in self.asked.items() if self.tick - since > PATIENCE]:
-            del self.asked[number]
-            self.coordinator.silent(number)
-        self.coordinator.check_enough()
+        for question, (number, since) in list(self.open.items()):
+            if self.tick - since > PATIENCE:
+                del self.open[question]
+                self.coordinator.silent(number)
+        self.coordinator.check_enough(self.declined.values())
         return self.coordinator.done
 
     def _join(self) -> None:
@@ -178,12 +202,18 @@ class Schedule:
         for machine in range(self.proposal.machines):
             if machine in self.numbers or self.coordinator is None or self.tick < self.back_at[machine]:
                 continue
+            if machine in self.declined:
+                continue
             enrolled = self._at_machine(machine, lambda node: node.enrol(self.proposal))
-            self.audit.demand(not isinstance(enrolled, str), f"machine {machine} does not join: {enrolled}")
-            if isinstance(enrolled, Enrolled):
+            if isinstance(enrolled, str):
+                designed = any(words in enrolled for words in BY_DESIGN)
+                self.audit.demand(designed, f"machine {machine} does not join: {enrolled}")
+                self.declined[machine] = enrolled
+            elif enrolled is not None:
                 try:
                     with self._server_at_risk():
                         self.numbers[machine] = self.coordinator.enrol(enrolled.identity)
+                        self.numbered[machine] = self.numbers[machine]
                 except (Killed, Unavailable):
                     self._crash_server()
 
@@ -194,10 +224,11 @@ class Schedule:
                 self._crash_server()
                 return
             self.audit.asked.add(digest_of(ask.query))
-            self.asked[number] = self.tick
-            self._post(machine_of[number], ask)
+            self.questions += 1
+            self.open[self.questions] = number, self.tick
+            self._post(machine_of[number], self.questions, ask)
 
-    def _post(self, machine: int, body: Ask | Answer | str) -> None:
+    def _post(self, machine: int, question: int, body: Ask | Answer | Declined) -> None:
         """Send a message, which may get lost, be late, or arrive twice."""
         if self.faults.strikes("message lost"):
             return
@@ -207,7 +238,7 @@ class Schedule:
                 delay = int(self.rng.integers(2, 2 + 2 * PATIENCE))
             elif self.faults.strikes("message late by rounds"):
                 delay = int(self.rng.integers(8, 40))
-            self.letters.append(Letter(self.tick + delay, machine, body))
+            self.letters.append(Letter(self.tick + delay, machine, question, body))
 
     # A machine.
 
@@ -234,29 +265,42 @@ class Schedule:
             self.disk.disarm()
         return None
 
-    def _hear(self, machine: int, ask: Ask) -> None:
+    def _hear(self, machine: int, question: int, ask: Ask) -> None:
         if self.tick < self.back_at[machine]:
             return
         said = self._at_machine(machine, lambda node: node.answer(self.proposal, ask))
+        if said is None:
+            return
+        if self.faults.strikes("machine killed with its answer ready"):
+            self.back_at[machine] = self.tick + int(self.rng.integers(1, 8))
+            return
         if isinstance(said, Answer):
-            if self.faults.strikes("machine killed with its answer ready"):
-                self.back_at[machine] = self.tick + int(self.rng.integers(1, 8))
-                return
-            self.audit.demand(machine not in self.stale, f"machine {machine} answers from a store restored from a copy")
-            self.audit.answered(machine, ask, said)
-        elif said is not None:
+            self.leaves(machine, question, ask, said)
+        else:
             designed = any(words in said for words in BY_DESIGN)
-            designed |= self.server_was_restored and FORGOTTEN in said
+            designed |= FORGOTTEN in said and (self.server_was_restored or self._out_of_date(machine, ask))
             self.audit.demand(designed, f"machine {machine} declines: {said}")
-        if said is not None:
-            self._post(machine, said)
+            self._post(machine, question, Declined(ask, said))
+        if self.faults.strikes("machine killed after it sent its answer"):
+            self.back_at[machine] = self.tick + int(self.rng.integers(1, 8))
+
+    def leaves(self, machine: int, question: int, ask: Ask, answer: Answer) -> None:
+        """Let an answer leave a machine."""
+        self.audit.demand(machine not in self.stale, f"machine {machine} answers from a store restored from a copy")
+        self.audit.answered(machine, ask, answer)
+        self._post(machine, question, answer)
+
+    def _out_of_date(self, machine: int, ask: Ask) -> bool:
+        """Tell whether all checkpoints that the server may go back to hold later releases of a machine than this."""
+        ends = [{who: answer.number for taken in branch.path for who, answer in taken} for branch in self.kept.values()]
+        return all(ask.parent < end.get(machine, 0) for end in ends)
 
     def _mishaps(self) -> None:
         """Let things happen to machines that are idle."""
         for machine, copies in self.copies.items():
             if self.faults.strikes("machine away"):
                 self.back_at[machine] = self.tick + int(self.rng.integers(4, 20))
-            if machine not in self.numbers or not self.faults.drawn("machine's store restored from an old copy"):
+            if machine not in self.numbered or not self.faults.drawn("machine's store restored from an old copy"):
                 continue
             with Store(self.place(machine)) as store:
                 copies.append((store.releases, files_in(self.place(machine))))
@@ -275,7 +319,7 @@ class Schedule:
         """
         if self.witnessed:
             return max((number for who, number in self.audit.sent if who == machine), default=0)
-        if self.coordinator is None or self.server_was_restored:
+        if self.coordinator is None or self.server_was_restored or machine not in self.numbers:
             return 0
         return dict(self.coordinator.checkpoints.machines().values())[self.numbers[machine]]
 
@@ -303,26 +347,43 @@ class Schedule:
             self.disk.disarm()
 
     def _start_server(self) -> None:
-        place, resume, old = self.directory / "server", True, False
-        rule, kept = self.audit.rule, self._kept()
-        if kept and rule.noise_by == "machine" and self.server_copies:
-            old = self.faults.strikes("server's store restored from an old copy")
-        if old:
-            put_back(place, self.server_copies[int(self.rng.integers(len(self.server_copies)))])
+        place, rule, resume = self.directory / "server", self.audit.rule, True
+        kept = self._stored()
+        # Without a witness nobody can tell old copies of both a machine's store and the server's from the truth.
+        told_apart = rule.noise_by == "machine" and (self.witnessed or not self.stale)
+        copies = self.server_copies if kept and told_apart else []
+        if copies and self.faults.strikes("server's store restored from an old copy"):
+            files, self.kept = copies[int(self.rng.integers(len(copies)))]
+            put_back(place, files)
             self.server_was_restored = True
-        elif kept and self.faults.drawn("server rolled back to a kept checkpoint"):
-            return self._open_server(int(self.rng.choice(kept)), old=False)
-        return self._open_server(resume, old=old)
+            return self._open_server(resume)
+        if kept and self.faults.drawn("server rolled back to a kept checkpoint"):
+            return self._open_server(int(self.rng.choice(kept)))
+        return self._open_server(resume)
 
-    def _kept(self) -> list[int]:
+    def _stored(self) -> list[int]:
+        """Return what checkpoints there are, having checked that they are what was made."""
         try:
             with Checkpoints(self.directory / "server") as checkpoints:
-                return checkpoints.rounds()
-        except BadInput:
-            self.audit.demand(not self.path, "the server's store is gone or damaged")
+                rounds = checkpoints.rounds()
+                states = {after: checkpoints.load(self.audit.rule, after).state for after in rounds}
+        except BadInput as error:
+            self.audit.demand(not self.here.path, f"the server's store is gone or damaged: {error}")
             return []
+        following = len(self.here.path) + 1
+        if self.closing and following in states:
+            known = self.kept.get(following)
+            if known is None or not same(known.state, states[following]):
+                self._closed(states[following])
+        self.closing, self.taken = False, []
+        demand = self.audit.demand
+        demand(not rounds or rounds == list(self.kept), f"the server keeps rounds {rounds}, not {list(self.kept)}")
+        for after, state in states.items():
+            true = after in self.kept and same(self.kept[after].state, state)
+            demand(true, f"the server's store has a state after round {after} that it never had")
+        return rounds
 
-    def _open_server(self, resume: int | bool, *, old: bool) -> None:
+    def _open_server(self, resume: int | bool) -> None:
         noise = Noted(self.audit.draws[SERVER])
         try:
             with self._server_at_risk():
@@ -333,20 +394,13 @@ class Schedule:
             self.disk.bury()
             return
         self.coordinator = coordinator
-        reached = coordinator.round
-        if reached == len(self.path) + 1 and len(self.taken) == self.proposal.participants:
-            self._closed(coordinator)
-        self.taken = []
-        self.audit.demand(
-            reached <= len(self.path) and (old or resume is not True or reached == len(self.path)),
-            f"the server resumes after round {reached} of {len(self.path)}",
-        )
-        if reached < len(self.path) and not old:
-            self.faults.count("server rolled back to a kept checkpoint", f"by {len(self.path) - reached}")
-        self.path, self.states = self.path[:reached], self.states[: reached + 1]
-        same = all(map(np.array_equal, self.states[-1][0], coordinator.server.state))
-        self.audit.demand(same, f"the server resumes after round {reached} with a state that it never had")
-        self.audit.demand(coordinator.server.parent == self.states[-1][1], "the server resumes on another release")
+        reached, last = coordinator.round, max(self.kept)
+        self.audit.demand(reached == (last if resume is True else resume), f"the server resumes after round {reached}")
+        if reached < last:
+            self.faults.count("server rolled back to a kept checkpoint", f"by {last - reached}")
+        self.here = self.kept[reached]
+        self.audit.demand(same(self.here.state, coordinator.server.state), "the server resumes with another state")
+        self.audit.demand(coordinator.server.parent == self.here.parent, "the server resumes on another release")
 
     def _crash_server(self) -> None:
         """Drop the server as it stands."""
@@ -354,14 +408,20 @@ class Schedule:
             self.coordinator.__exit__(None, None, None)
         self.disk.bury()
         self.coordinator = None
-        self.asked.clear()
+        self.numbers, self.declined = {}, {}
+        self.open.clear()
         self.server_back_at = self.tick + int(self.rng.integers(1, 6))
 
     def _receive(self, coordinator: Coordinator, letter: Letter) -> None:
+        if self.faults.strikes("server killed with an answer at hand"):
+            self._crash_server()
+            return
+        self.open.pop(letter.question, None)
+        if letter.machine not in self.numbers:
+            return
         number = self.numbers[letter.machine]
-        self.asked.pop(number, None)
-        if isinstance(letter.body, str):
-            coordinator.leave(number, letter.body)
+        if isinstance(letter.body, Declined):
+            coordinator.leave(number, letter.body.why, letter.body.ask)
             return
         assert isinstance(letter.body, Answer)
         attempt = [*self.taken, (letter.machine, letter.body)]
@@ -370,25 +430,26 @@ class Schedule:
             with self._server_at_risk() if closing else nullcontext():
                 counted = coordinator.absorb(number, letter.body)
         except (Killed, Unavailable):
-            self.taken = attempt
+            self.taken, self.closing = attempt, True
             self._crash_server()
             return
         if counted:
             self.taken = attempt
-            if closing:
-                self._closed(coordinator)
+            if coordinator.round > len(self.here.path):
+                self._closed(coordinator.server.state)
         self.audit.demand(number not in coordinator.gone, f"the server turns machine {number} away")
 
-    def _closed(self, coordinator: Coordinator) -> None:
+    def _closed(self, state: Any) -> None:
         """Check the round that has been closed."""
-        before, parent = self.states[-1]
-        absorbed = {machine: answer.number for taken in self.path for machine, answer in taken}
-        state = coordinator.server.state
-        made = self.audit.closed(before, state, self.taken, absorbed, parent)
-        self.path.append(self.taken)
-        self.states.append((state, made))
+        before = self.here
+        absorbed = {machine: answer.number for taken in before.path for machine, answer in taken}
+        made = self.audit.closed(before.state, state, self.taken, absorbed, before.parent)
+        self.here = Branch((*before.path, self.taken), state, made)
+        after = len(self.here.path)
+        self.kept = {round_: branch for round_, branch in self.kept.items() if after - KEPT < round_ < after}
+        self.kept[after] = self.here
         self.taken = []
-        self.asked.clear()
-        self.audit.cancels(state, self.path)
+        self.open.clear()
+        self.audit.cancels(state, self.here.path)
         if self.rng.random() < 0.3:
-            self.server_copies.append(files_in(self.directory / "server"))
+            self.server_copies.append((files_in(self.directory / "server"), self.kept))
