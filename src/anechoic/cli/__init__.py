@@ -47,8 +47,6 @@ def main() -> None:
         _stop(str(error))
     except OSError as error:
         _stop(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
-    if code == STOPPED:
-        print("anechoic: stopped", file=sys.stderr)
     sys.exit(code)
 
 

@@ -3,7 +3,7 @@
     python -m anechoic.report.markdown results README.md docs/reproduction.md
 
 A page marks where a table goes: ``<!-- table NAME -->`` and, some lines further down, ``<!-- end -->``. What stands
-between them is replaced. Names are accuracy, differences, time, cost, choices, and "study NAME".
+between them is replaced. Names are accuracy, differences, left, time, cost, choices, and "study NAME".
 """
 
 from __future__ import annotations
@@ -82,6 +82,17 @@ def cost(report: Report) -> str:
     return _table(["ρ", "m", *map(name, ALGORITHMS)], rows)
 
 
+def left(report: Report) -> str:
+    """Return how long the noise in the mean gradient is that decides a run, in units of the gradient at x_0."""
+    found = {(row["algorithm"], row["rho"], row["participants"]): row for row in report["left"]}
+    settings = dict.fromkeys((row["rho"], row["participants"]) for row in report["left"])
+    rows = []
+    for rho, m in settings:
+        ours = [found[algorithm, rho, m] for algorithm in ALGORITHMS]
+        rows.append([f"{rho:g}", str(m), *(f"{row['noise'] / row['gradient']:.2f}" for row in ours)])
+    return _table(["ρ", "m", *map(name, ALGORITHMS)], rows)
+
+
 def choices(report: Report) -> Iterator[str]:
     """Yield a table of each choice that the paper leaves open, and its alternatives."""
     for choice in report["choices"]:
@@ -129,6 +140,7 @@ def tables(results: Path) -> dict[str, str]:
         "differences": differences(report),
         "time": time(report),
         "cost": cost(report),
+        "left": left(report),
         "choices": "\n".join(choices(report)),
     }
     for path in [*(results / "studies").glob("*.json"), results / "paper" / "epsilon.json"]:

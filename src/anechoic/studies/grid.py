@@ -121,14 +121,17 @@ def key(experiment: Experiment) -> str:
 
 def _append(path: Path, experiment: Experiment, result: dict[str, Any]) -> None:
     line = json.dumps({"settings": experiment.settings(), "outcome": result}) + "\n"
-    with path.open("a+b") as file:
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # a line that a crash or a full disk cut off must not swallow the next
-                file.write(b"\n")
-        file.write(line.encode())
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with path.open("a+b") as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":  # a line that a crash or a full disk cut off must not swallow the next
+                    file.write(b"\n")
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}; what was finished is kept", str(path)) from error
 
 
 def _read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,12 +1,13 @@
-"""The noise in q̃ over rounds: what the law predicts, and what a run's own draws amount to."""
+"""The noise in q̃ over rounds, predicted and drawn; and what is left of it in the mean gradient that decides a run."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from anechoic.algorithms import Keeps
+from anechoic.algorithms import Algorithm, Keeps
 from anechoic.algorithms.base import Floats
 from anechoic.engines.collective import server_noise
 from anechoic.engines.plan import Plan
@@ -59,3 +60,22 @@ def last_noise(trace: Trace, variances: Floats) -> Floats:
     later = np.flatnonzero(trace.previous >= 0)
     lost = np.bincount(trace.round_of[later], variances[trace.previous[later]], trace.rounds)
     return np.cumsum(gained - lost)
+
+
+def noise_in_mean(algorithm: Algorithm, trace: Trace) -> float:
+    """Return the deviation a coordinate of the noise in the mean of all that an algorithm of the tables steps along.
+
+    That is Σ_t q̃_t/Σ_t α_t where noise is cancelled, and the plain mean of the messages otherwise; of a localised
+    algorithm, that of its first phase, which has most of the records. ``trace`` is who takes part in those rounds.
+
+    Cancelled noise counts for as many rounds as pass until its machine's next message, so it is
+    Σ_k σ_k² d_k²/m² over the releases k, over (Σ_t α_t)² = (T(T + 1)/2)².
+    """
+    sigma = algorithm.scale(0, trace.number, np.full(len(trace.who), algorithm.largest_sensitivity(0)))
+    lasting, total = np.ones(len(trace.who)), float(trace.rounds)
+    if algorithm.keeps is Keeps.NOISE:
+        ends = np.full(len(trace.who), trace.rounds)
+        later = np.flatnonzero(trace.previous >= 0)
+        ends[trace.previous[later]] = trace.round_of[later]
+        lasting, total = ends - trace.round_of, trace.rounds * (trace.rounds + 1) / 2
+    return math.sqrt(float(np.sum((sigma * lasting) ** 2))) / (algorithm.setting.participants * total)

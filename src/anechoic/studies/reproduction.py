@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from anechoic.files import write_json
+from anechoic.participation import Uniform
+from anechoic.privacy.noise import generator
+from anechoic.problems import Term
 from anechoic.studies import choices
 from anechoic.studies.experiment import Experiment, data_of, federation_of, run
 from anechoic.studies.grid import Finished, carry_out
-from anechoic.studies.noise import noise_over_rounds
+from anechoic.studies.noise import noise_in_mean, noise_over_rounds
 from anechoic.studies.paper import ALGORITHMS, Cell, cells, summary
 from anechoic.studies.provenance import versions
 from anechoic.studies.theory.rates import rates
@@ -74,6 +78,7 @@ def reproduce(
         "curves": [_curve(cell, runs[cell]) for cell in wanted],
         "epsilon": _epsilon(directory, results, [found[_without_noise(cell)] for cell in wanted]),
         "noise": _noise(wanted),
+        "left": left(wanted),
         "spent": [_spent(cell, runs[cell][0]) for cell in wanted],
         "rates": _kept(directory / "rates.json", lambda: rates(QUICK_SEEDS, quiet=quiet)),
         "settings": wanted[0].experiment(0).settings(),
@@ -151,6 +156,28 @@ def _noise(wanted: Sequence[Cell]) -> list[dict[str, Any]]:
         experiment = base.with_(algorithm=algorithm)
         shown.append(noise_over_rounds(run(experiment), federation_of(experiment)))
     return shown
+
+
+def left(wanted: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Return the length of the noise in the mean gradient that decides each cell, and of the true one at x_0 = 0."""
+    rows = []
+    for cell in wanted:
+        experiment = cell.experiment(0)
+        algorithm, train = choices.algorithm_of(experiment), data_of(experiment).train
+        start = np.zeros(algorithm.problem.dimension)
+        gradient = algorithm.problem.clipped_sum((Term(1, start),), train, algorithm.clip) / train.size
+        called = Uniform(experiment.machines, experiment.participants)
+        trace = called.trace(algorithm.segments()[0].rounds, generator(0, "participation"))
+        rows.append(
+            {
+                "algorithm": cell.algorithm,
+                "rho": cell.setting.rho,
+                "participants": cell.setting.participants,
+                "noise": math.sqrt(algorithm.problem.dimension) * noise_in_mean(algorithm, trace),
+                "gradient": float(np.linalg.norm(gradient)),
+            }
+        )
+    return rows
 
 
 def _spent(cell: Cell, one: Finished) -> dict[str, Any]:
