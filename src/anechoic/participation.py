@@ -161,7 +161,12 @@ class Uniform(Participation):
 
 @dataclass(frozen=True)
 class Bernoulli(Participation):
-    """Each round every machine takes part with probability ``rate``, independently; m is the expected number."""
+    """Each round every machine takes part with probability ``rate``, independently; m is the expected number.
+
+    >>> rule = Bernoulli(10, 0.3)
+    >>> rule.participants, rule.trace(5, np.random.default_rng(0)).rounds
+    (3.0, 5)
+    """
 
     machines: int
     rate: float
@@ -191,7 +196,11 @@ class Bernoulli(Participation):
 
 @dataclass(frozen=True)
 class Cyclic(Participation):
-    """Machines take turns: round t calls the next ``participants`` machines in a fixed circle."""
+    """Machines take turns: round t calls the next ``participants`` machines in a fixed circle.
+
+    >>> Cyclic(3, 2).trace(3, np.random.default_rng(0)).who.tolist()
+    [0, 1, 2, 0, 1, 2]
+    """
 
     machines: int
     participants: float
@@ -209,7 +218,12 @@ class Cyclic(Participation):
 
 @dataclass(frozen=True, eq=False)
 class Given(Participation):
-    """A trace that is known; ``participants`` is what the server divides by (the mean number a round by default)."""
+    """A trace that is known; ``participants`` is what the server divides by (the mean number a round by default).
+
+    >>> known = Given(Trace.of(3, [[0, 2], [1]]))
+    >>> known.machines, known.participants
+    (3, 1.5)
+    """
 
     known: Trace
     divisor: float | None = None

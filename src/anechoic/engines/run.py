@@ -137,10 +137,29 @@ def train(
         Called before the first round with who takes part when and the ledger that the run will write: all that is
         released, and when, is public and known beforehand.
 
+    Returns
+    -------
+    Run
+        For a private algorithm its certificate is at most ``rho``, but for rounding: every contribution is clipped, and
+        a run that would spend more is refused before it begins, whatever the records hold.
+
     Raises
     ------
     BadInput
         A setting does not fit. Nothing was released.
+    Refused
+        A machine would run dry, or the run would spend more than ``rho``. Nothing was released.
+
+    Examples
+    --------
+    >>> from anechoic.data import synthetic_logistic
+    >>> from anechoic.problems import Ball, BinaryLogistic
+    >>> population = synthetic_logistic(4, 20, 5, heterogeneity=0.5, seed=1)
+    >>> shards = population.sample(np.random.default_rng(1), 80)
+    >>> problem = BinaryLogistic(5, Ball(2.0), bound=population.bound)
+    >>> run = train(problem, Federation.of_shards(shards), participants=2, rounds=40, rho=1.0, seed=1)
+    >>> run.model.shape, len(run.ledger), 0 < run.certificate.rho <= 1.0
+    ((5,), 80, True)
     """
     chosen = find(algorithm) if isinstance(algorithm, str) else algorithm
     problem.check_records(federation.pool)

@@ -37,6 +37,11 @@ class Certificate:
         ρ of each machine; 0 for one that released nothing, infinite for one that released without noise.
     releases : int
         How many releases the ledger holds.
+
+    Examples
+    --------
+    >>> print(Certificate(np.array([0.5, 1.0, 0.0]), 7))
+    ρ = 1.0000, that is 0.5000-zCDP and (ε = 4.377, δ = 1e-05)-DP, for the replacement of one record; from 7 releases
     """
 
     spent: Floats

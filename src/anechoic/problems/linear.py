@@ -182,7 +182,13 @@ class _Margin(LinearModel):
 
 
 class BinaryLogistic(_Margin):
-    """Binary logistic regression: ℓ = ln(1 + e^{−u}). G = bound, L = bound²/4."""
+    """Binary logistic regression: ℓ = ln(1 + e^{−u}). G = bound, L = bound²/4.
+
+    >>> from anechoic.problems.domains import Ball
+    >>> problem = BinaryLogistic(10, Ball(4.0), bound=2.0)
+    >>> problem.lipschitz, problem.smoothness
+    (2.0, 1.0)
+    """
 
     @property
     def lipschitz(self) -> float:
@@ -204,7 +210,13 @@ class BinaryLogistic(_Margin):
 
 
 class SmoothedHinge(_Margin):
-    """The hinge max(0, 1 − u) with its corner rounded over ``width``. G = bound, L = bound²/width."""
+    """The hinge max(0, 1 − u) with its corner rounded over ``width``. G = bound, L = bound²/width.
+
+    >>> from anechoic.problems.domains import Ball
+    >>> problem = SmoothedHinge(10, Ball(4.0), bound=2.0, width=0.5)
+    >>> problem.lipschitz, problem.smoothness
+    (2.0, 8.0)
+    """
 
     def __init__(self, features: int, domain: Domain, *, bound: float, width: float = 0.5) -> None:
         self.width = positive("the width of the smoothed hinge", width)
@@ -260,6 +272,11 @@ class LeastSquares(_Residual):
     """ℓ = r²/2 with |label| ≤ ``label_bound``. G = bound·(bound·reach + label_bound), L = bound².
 
     ``reach`` is the largest norm of a point of the domain: outside a bounded domain the loss has no Lipschitz constant.
+
+    >>> from anechoic.problems.domains import Ball
+    >>> problem = LeastSquares(10, Ball(4.0), bound=2.0, label_bound=3.0)
+    >>> problem.lipschitz, problem.smoothness
+    (14.0, 4.0)
     """
 
     def __init__(self, features: int, domain: Domain, *, bound: float, label_bound: float) -> None:
@@ -291,7 +308,13 @@ class LeastSquares(_Residual):
 
 
 class Huber(_Residual):
-    """ℓ = r²/2 for |r| ≤ threshold, a line of that slope beyond. G = bound·threshold, L = bound²."""
+    """ℓ = r²/2 for |r| ≤ threshold, a line of that slope beyond. G = bound·threshold, L = bound².
+
+    >>> from anechoic.problems.domains import Ball
+    >>> problem = Huber(10, Ball(4.0), bound=2.0, threshold=1.5)
+    >>> problem.lipschitz, problem.smoothness
+    (3.0, 4.0)
+    """
 
     def __init__(self, features: int, domain: Domain, *, bound: float, threshold: float = 1.0) -> None:
         self.threshold = positive("the threshold of the Huber loss", threshold)

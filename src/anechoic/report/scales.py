@@ -24,14 +24,17 @@ class Scale:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The ticks as they are written: all as powers of ten where one of them would need it.
+        """The ticks as they are written: all as powers of ten where one of them would need it, none rounded off.
 
+        >>> scale([2.288, 2.305]).labels
+        ('2.285', '2.29', '2.295', '2.3', '2.305')
         >>> scale([300, 3e4], log=True).labels, scale([30, 3e6], log=True).labels
         (('500', '1,000', '2,000', '5,000', '10,000', '20,000'), ('100', '10³', '10⁴', '10⁵', '10⁶'))
         """
         sizes = [abs(tick) for tick in self.ticks if tick]
         powers = self.log and any(not PLAIN[0] <= size < PLAIN[1] for size in sizes)
-        return tuple(significant(tick, plain=(0.1, 1e3) if powers else PLAIN) for tick in self.ticks)
+        digits = next((few for few in range(3, 15) if all(_is_exact(tick, few) for tick in self.ticks)), 15)
+        return tuple(significant(tick, digits, plain=(0.1, 1e3) if powers else PLAIN) for tick in self.ticks)
 
     def place(self, value: float) -> float:
         """Return how far along the axis a value lies, from 0 to 1; what lies outside is put on the nearer end.
@@ -77,6 +80,10 @@ def scale(values: Iterable[float], *, log: bool = False, snug: bool = False, tic
         if snug
         else Scale(marks[0], marks[-1], marks)
     )
+
+
+def _is_exact(value: float, digits: int) -> bool:
+    return math.isclose(float(f"{value:.{digits}g}"), value, rel_tol=1e-9)
 
 
 def _round_step(rough: float) -> float:
