@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from anechoic.engines.run import Engine
 from anechoic.errors import BadInput
 from anechoic.federation import Federation
 from anechoic.participation import Bernoulli, Cyclic, Trace, Uniform
-from anechoic.privacy import SeededGaussian
+from anechoic.privacy import CappedConstant, SeededGaussian
+from anechoic.privacy.strategies import Banded, Cancelling, Independent, SquareRoot, Strategy
 from anechoic.problems import Ball, Problem
 from anechoic.records import Records, Vector
 
@@ -43,15 +45,19 @@ def dense(bands: Vector) -> Vector:
     return full
 
 
-def by_machine(trace: Trace, variances: Vector, *, cancelling: bool) -> Vector:
+STRATEGIES = (Independent(), Cancelling(), SquareRoot(), Banded(3))
+
+
+def by_machine(trace: Trace, variances: Vector, strategy: Strategy) -> Vector:
     """Return Σ_i (D_i Σ_i D_iᵀ), machine i's releases placed at the rounds of theirs, written out naively."""
     total = np.zeros((trace.rounds, trace.rounds))
     for machine in range(trace.machines):
         entries = [e for e in range(len(trace.who)) if trace.who[e] == machine]
         rounds = [next(t for t in range(trace.rounds) if trace.starts[t] <= e < trace.starts[t + 1]) for e in entries]
         factor = np.eye(len(entries))
-        if cancelling:
-            factor -= np.eye(len(entries), k=-1)
+        for row in range(1, len(entries)):
+            for distance, multiple in enumerate(strategy.taken(row), start=1):
+                factor[row, row - distance] = -multiple
         total[np.ix_(rounds, rounds)] += factor @ np.diag(variances[entries]) @ factor.T
     return total
 
@@ -61,13 +67,16 @@ def test_one_trace_has_empty_rounds() -> None:
 
 
 @every_trace
-@pytest.mark.parametrize("cancelling", [True, False])
-def test_the_bands_are_the_sum_over_machines_of_their_own_covariances(trace: Trace, cancelling: bool) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda each: each.name)
+@pytest.mark.parametrize("dense_from", [0, 64])
+def test_the_bands_are_the_sum_over_machines_of_their_own_covariances(
+    trace: Trace, strategy: Strategy, dense_from: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(law, "DENSE", dense_from)
+    monkeypatch.setattr(law, "CHUNK", 50)
     variances = np.random.default_rng(9).uniform(0.5, 20.0, len(trace.who))
-    bands = covariance(trace, variances, cancelling=cancelling)
-    np.testing.assert_allclose(
-        dense(bands), by_machine(trace, variances, cancelling=cancelling), rtol=1e-13, atol=1e-12
-    )
+    bands = covariance(trace, variances, strategy)
+    np.testing.assert_allclose(dense(bands), by_machine(trace, variances, strategy), rtol=1e-13, atol=1e-12)
 
 
 def test_bands_too_wide_for_the_memory_are_refused_with_the_other_engine_as_the_way_out(
@@ -75,7 +84,7 @@ def test_bands_too_wide_for_the_memory_are_refused_with_the_other_engine_as_the_
 ) -> None:
     monkeypatch.setattr(law, "BAND_LIMIT", 100)
     with pytest.raises(BadInput, match="use the engine 'machines'"):
-        covariance(TRACES["uniform"], np.ones(100), cancelling=True)
+        covariance(TRACES["uniform"], np.ones(100), Cancelling())
 
 
 # The noise that machines really emit.
@@ -105,16 +114,23 @@ class Symbolic(SeededGaussian):
         return noise
 
 
-NOISY = ("noise-cancelling", "fresh-noise", "noisy-sgd", "full-participation")
+NOISY: tuple[tuple[str, Strategy | None], ...] = (
+    ("noise-cancelling", None),
+    ("fresh-noise", None),
+    ("noisy-sgd", None),
+    ("full-participation", None),
+    *((name, strategy) for name in ("noise-cancelling", "noisy-sgd") for strategy in (SquareRoot(), Banded(3))),
+)
 
 
 def emitted(
-    name: str, trace: Trace, dimension: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    kind: tuple[str, Strategy | None], trace: Trace, dimension: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Vector, Vector]:
     """Return U_1 … U_T as Machine objects sent them in the reference engine, and their law by the collective's plan."""
-    count, rounds = trace.machines, trace.rounds
+    (name, strategy), count, rounds = kind, trace.machines, trace.rounds
     whom = count if name == "full-participation" else count / 2
-    algorithm = ALGORITHMS[name](Setting(Flat(dimension, Ball(1.0)), count, whom, rounds, rounds, rho=2.0))
+    setting = Setting(Flat(dimension, Ball(1.0)), count, whom, rounds, rounds, rho=2.0, strategy=strategy)
+    algorithm = ALGORITHMS[name](setting if strategy is None else replace(setting, schedule=CappedConstant(rounds)))
     federation = Federation.of_shards([Records(np.zeros((rounds, 1)), np.zeros(rounds))] * count)
     sums: list[Vector] = []
     original = algorithm.step
@@ -126,18 +142,22 @@ def emitted(
     monkeypatch.setattr(algorithm, "step", watched)
     run_machines(algorithm, federation, trace, np.zeros(dimension), seed, lambda done, state: None)
     variances = (uses(algorithm, federation, trace).sigma / whom) ** 2
-    return np.array(sums), dense(covariance(trace, variances, cancelling=name == "noise-cancelling"))
+    return np.array(sums), dense(covariance(trace, variances, algorithm.strategy))
 
 
-@pytest.mark.parametrize("name", NOISY)
+def called(kind: tuple[str, Strategy | None]) -> str:
+    return kind[0] if kind[1] is None else f"{kind[0]}, {kind[1].name}"
+
+
+@pytest.mark.parametrize("noisy", NOISY, ids=called)
 @pytest.mark.parametrize("kind", ["uniform", "uniform, one", "bernoulli with empty rounds", "cyclic", "uniform, all"])
 def test_the_law_is_exactly_that_of_the_messages_of_the_reference_engine(
-    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+    noisy: tuple[str, Strategy | None], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trace = TRACES["uniform, all" if name == "full-participation" else kind]
+    trace = TRACES["uniform, all" if noisy[0] == "full-participation" else kind]
     monkeypatch.setattr(Symbolic, "releases", trace.rounds, raising=False)
     monkeypatch.setattr(machines, "SeededGaussian", Symbolic)
-    parts, expected = emitted(name, trace, trace.machines * trace.rounds, 0, monkeypatch)
+    parts, expected = emitted(noisy, trace, trace.machines * trace.rounds, 0, monkeypatch)
     np.testing.assert_allclose(parts @ parts.T, expected, rtol=1e-12, atol=1e-10)
 
 
@@ -180,7 +200,7 @@ def test_draws_have_the_law_whatever_the_blocks_and_the_precision(
     monkeypatch.setattr(law, "BLOCK", block * DIMENSION)
     trace = TRACES[kind]
     variances = np.random.default_rng(9).uniform(0.5, 20.0, len(trace.who))
-    bands = covariance(trace, variances, cancelling=cancelling)
+    bands = covariance(trace, variances, Cancelling() if cancelling else Independent())
     samples = np.array(list(draws(bands, DIMENSION, np.random.default_rng(17), dtype)))
     assert samples.shape == (trace.rounds, DIMENSION)
     assert samples.dtype == dtype
@@ -192,18 +212,20 @@ def test_draws_have_the_law_whatever_the_blocks_and_the_precision(
 
 def test_the_statistic_sees_a_covariance_that_is_wrong_by_a_tenth() -> None:
     """The test above can fail: with one band a tenth too small it would."""
-    bands = covariance(TRACES["uniform"], np.ones(100), cancelling=True)
+    bands = covariance(TRACES["uniform"], np.ones(100), Cancelling())
     samples = np.array(list(draws(bands, DIMENSION, np.random.default_rng(17))))
     wrong = bands.copy()
     wrong[1] *= 0.9
     assert farthest(samples, dense(bands)) < THRESHOLD < farthest(samples, dense(wrong))
 
 
-@pytest.mark.parametrize("name", NOISY)
-def test_messages_have_the_law_over_coordinates(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("noisy", NOISY, ids=called)
+def test_messages_have_the_law_over_coordinates(
+    noisy: tuple[str, Strategy | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Full covariance of (U_1 … U_T), 20,000 coordinates being as many samples. False alarms: see ``THRESHOLD``."""
-    trace = TRACES["uniform, all" if name == "full-participation" else "uniform"]
-    samples, expected = emitted(name, trace, DIMENSION, 23, monkeypatch)
+    trace = TRACES["uniform, all" if noisy[0] == "full-participation" else "uniform"]
+    samples, expected = emitted(noisy, trace, DIMENSION, 23, monkeypatch)
     assert farthest(samples, expected) < THRESHOLD
 
 
@@ -251,7 +273,7 @@ def test_the_noise_in_a_run_is_the_noise_that_its_ledger_states(
 
 
 def test_draws_repeat_and_blocks_only_cut_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    bands = covariance(TRACES["uniform"], np.ones(100), cancelling=True)
+    bands = covariance(TRACES["uniform"], np.ones(100), Cancelling())
     whole = np.array(list(draws(bands, 50, np.random.default_rng(1))))
     np.testing.assert_array_equal(whole, np.array(list(draws(bands, 50, np.random.default_rng(1)))))
     monkeypatch.setattr(law, "BLOCK", 200)
@@ -261,7 +283,7 @@ def test_draws_repeat_and_blocks_only_cut_them(monkeypatch: pytest.MonkeyPatch) 
 
 def test_draws_are_uncorrelated_between_coordinates() -> None:
     """Half the coordinates against the other half: 625 entries of deviation 1/√10000, 6.5 of which is one in 10⁷."""
-    bands = covariance(TRACES["uniform"], np.ones(100), cancelling=True)
+    bands = covariance(TRACES["uniform"], np.ones(100), Cancelling())
     samples = np.array(list(draws(bands, DIMENSION, np.random.default_rng(5))))
     white = np.linalg.solve(np.linalg.cholesky(dense(bands)), samples)
     one, other = white[:, ::2], white[:, 1::2]

@@ -99,8 +99,8 @@ MUTATIONS = (
     Mutation(
         "the cancelled noise is added a second time",
         "algorithms/noise_cancelling.py",
-        "return signal + noise - memory, noise",
-        "return signal + noise + memory, noise",
+        "return signal + noise - self.taken_off(memory)",
+        "return signal + noise + self.taken_off(memory)",
         (NAMED_PARENT,),
     ),
     Mutation(
@@ -127,8 +127,8 @@ MUTATIONS = (
     Mutation(
         "σ is 10 % smaller than the guarantee needs",
         "algorithms/base.py",
-        "return sensitivity * self.schedule.scale(",
-        "return 0.9 * sensitivity * self.schedule.scale(",
+        "return sensitivity * (self.level * unit)",
+        "return 0.9 * sensitivity * (self.level * unit)",
         (UNAIDED,),
     ),
     Mutation(
@@ -215,8 +215,8 @@ MUTATIONS = (
     Mutation(
         "the budget does not hand a parent's shift on",
         "privacy/budget.py",
-        "shift[: len(inherited)] = inherited",
-        "shift[: len(inherited)] = 0 * inherited",
+        "shift[: len(before)] += multiple * before",
+        "shift[: len(before)] += 0 * before",
         (BUDGET + "test_what_is_spent_is_the_certificate_after_every_release",),
     ),
     Mutation(
@@ -229,9 +229,40 @@ MUTATIONS = (
     Mutation(
         "the certificate takes every record to be used once",
         "privacy/certificate.py",
-        "    if not overlaps.any():\n        return []",
-        "    return []",
+        "    if only_repeated and not overlaps.any():\n        return []",
+        "    if only_repeated:\n        return []",
         (BRUTE_FORCE,),
+    ),
+    Mutation(
+        "a strategy other than cancelling is not scaled to its own cost",
+        "algorithms/base.py",
+        "return math.sqrt(self.strategy.level(variance, rounding))",
+        "return 1.0",
+        (
+            "tests/privacy/test_strategies.py::"
+            "test_a_machine_that_is_called_as_often_as_planned_spends_just_what_was_asked_for",
+        ),
+    ),
+    Mutation(
+        "the noise of grandparents is taken off as the parent's",
+        "engines/journal.py",
+        "number = parents[number]",
+        "number = parents[number] and number - 1",
+        ("tests/protocol/test_same_algorithm.py",),
+    ),
+    Mutation(
+        "the certificate takes nothing off but the parent's noise",
+        "privacy/certificate.py",
+        "            for distance, multiple in enumerate(multiples[taken], start=1):",
+        "            for distance, multiple in enumerate(multiples[taken][:1], start=1):",
+        (BRUTE_FORCE,),
+    ),
+    Mutation(
+        "rounding what is taken off is not in the ledger",
+        "algorithms/base.py",
+        "return self.setting.grid * math.sqrt(self.problem.dimension) * FLOATING",
+        "return 0.0",
+        ("tests/privacy/test_strategies.py::test_rounding_that_the_ledger_left_out_would_show",),
     ),
     Mutation(
         "an exported event states half of the distance",
@@ -243,8 +274,8 @@ MUTATIONS = (
     Mutation(
         "the collective law has its off-diagonal with the wrong sign",
         "engines/law.py",
-        "np.add.at(bands, (gap, start), -variances[earlier])",
-        "np.add.at(bands, (gap, start), variances[earlier])",
+        "mixing, reach = strategy.mixing(calls),",
+        "mixing, reach = np.abs(strategy.mixing(calls)),",
         ("tests/engines/test_law.py::test_the_law_is_exactly_that_of_the_messages_of_the_reference_engine",),
     ),
 )

@@ -16,7 +16,7 @@ def in_order(seed: int, *, once: bool = False) -> list[Release]:
 
 
 def charge(budget: Budget, release: Release) -> None:
-    budget.charge(release.number, release.parent, release.sigma, release.uses)
+    budget.charge(release.number, release.parent, release.sigma, release.uses, release.taken, release.rounding)
 
 
 @pytest.mark.parametrize("once", [True, False], ids=["records used once", "records used again"])

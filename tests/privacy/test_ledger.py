@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.privacy.forests import ledger_of, random_releases
@@ -8,18 +10,24 @@ from anechoic.privacy import Ledger, Release, Use, certify
 from anechoic.privacy.ledger import Releases, Uses
 
 
-def columns(releases: list[Release]) -> tuple[Releases, Uses]:
+def columns(releases: list[Release]) -> tuple[Releases, Uses, list[tuple[float, ...]]]:
     """The same releases as the columns that ``extend`` takes."""
     uses = [(row, *use) for row, release in enumerate(releases) for use in release.uses]
     table = np.array(uses, dtype=float).reshape(-1, 5)
+    multiples = list({release.taken for release in releases})
+    kinds = np.array([multiples.index(release.taken) for release in releases])
+    rounding = np.array([release.rounding for release in releases])
     return (
-        Releases(*(np.array([release[column] for release in releases]) for column in range(5))),
+        Releases._make([*(np.array([row[column] for row in releases]) for column in range(5)), kinds, rounding]),
         Uses._make([*table[:, :4].astype(int).T, table[:, 4]]),
+        multiples,
     )
 
 
-def contents(ledger: Ledger) -> list[list[float]]:
-    return [column.tolist() for column in (*ledger.releases, *ledger.uses)]
+def contents(ledger: Ledger) -> list[list[Any]]:
+    taken = [ledger.multiples[kind] for kind in ledger.releases.taken]
+    columns = (*ledger.releases[:5], ledger.releases.rounding, *ledger.uses)
+    return [taken, *(column.tolist() for column in columns)]
 
 
 @pytest.mark.parametrize("seed", range(10))

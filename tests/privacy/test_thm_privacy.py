@@ -16,6 +16,7 @@ from anechoic.engines.machine import Machine
 from anechoic.privacy import Budget, Ledger, SeededGaussian, certify
 from anechoic.privacy.ledger import Floats
 from anechoic.privacy.noise import SERVER, NoiseSource
+from anechoic.privacy.strategies import Banded, Cancelling, Independent, SquareRoot, Strategy
 from anechoic.problems import Ball, BinaryLogistic
 from anechoic.problems.base import Term
 from anechoic.records import Records, Vector
@@ -63,6 +64,22 @@ def test_a_machines_messages_reveal_what_the_certificate_says(
         for order in ORDERS:
             revealed = max(renyi(shift[machine], factor, order) for shift in shifts)
             assert revealed == pytest.approx(order / 2 * spent[machine] ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("strategy", [Independent(), Cancelling(), SquareRoot(), Banded(3)], ids=lambda each: each.name)
+@pytest.mark.parametrize("name", ["noise-cancelling", "noisy-sgd"])
+def test_messages_reveal_what_the_certificate_says_under_every_strategy(
+    name: str, strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(name, 5, settings={"strategy": strategy})
+    spent = certify(stage.run(monkeypatch, Basis).ledger, stage.machines).spent
+    shifts = largest_shifts(stage, monkeypatch)
+    for machine in range(stage.machines):
+        factor = noise_map(stage, machine, monkeypatch)
+        for order in ORDERS:
+            revealed = max(renyi(shift[machine], factor, order) for shift in shifts)
+            assert revealed == pytest.approx(order / 2 * spent[machine] ** 2, rel=1e-9)
+    assert 0 < spent.max() <= stage.rho * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

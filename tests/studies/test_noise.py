@@ -9,8 +9,9 @@ from anechoic.engines.collective import server_noise
 from anechoic.engines.law import covariance
 from anechoic.engines.plan import Plan
 from anechoic.participation import Bernoulli, Trace, Uniform
+from anechoic.privacy.strategies import Cancelling
 from anechoic.studies.experiment import Experiment, federation_of, run
-from anechoic.studies.noise import last_noise, noise_in_mean, noise_over_rounds
+from anechoic.studies.noise import noise_in_mean, noise_in_sums, noise_over_rounds
 
 
 @pytest.mark.parametrize("rule", [Uniform(6, 2), Bernoulli(6, 0.3)])
@@ -18,13 +19,18 @@ def test_the_prediction_is_what_the_collective_law_says_of_the_running_sum(rule:
     rng = np.random.default_rng(0)
     trace = rule.trace(30, rng)
     variances = rng.uniform(0.5, 2.0, len(trace.who))
-    bands = covariance(trace, variances, cancelling=True)
+    bands = covariance(trace, variances, Cancelling())
     full = np.zeros((30, 30))
     for gap, band in enumerate(bands):
         places = np.arange(30 - gap)
         full[places + gap, places] = full[places, places + gap] = band[: 30 - gap]
     sums = np.tril(np.ones((30, 30)))
-    np.testing.assert_allclose(np.diag(sums @ full @ sums.T), last_noise(trace, variances), rtol=1e-12)
+    np.testing.assert_allclose(np.diag(sums @ full @ sums.T), noise_in_sums(bands), rtol=1e-12)
+    last = np.zeros(6)
+    for index in range(30):
+        entries = slice(trace.starts[index], trace.starts[index + 1])
+        last[trace.who[entries]] = variances[entries]
+        assert noise_in_sums(bands)[index] == pytest.approx(last.sum())  # lem:qNoise
 
 
 @pytest.mark.parametrize("algorithm", ["noise-cancelling", "fresh-noise", "trusted-server", "full-participation"])

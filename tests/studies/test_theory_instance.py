@@ -13,6 +13,7 @@ from anechoic.engines import train
 from anechoic.engines.law import covariance
 from anechoic.participation import Uniform
 from anechoic.privacy.schedules import CappedConstant, OneRelease, PaperSchedule, Schedule
+from anechoic.privacy.strategies import Cancelling, Independent
 from anechoic.studies.theory.instance import SLOPES, LinearLoss, Setup, federation, run
 from anechoic.studies.theory.laws import excess_without_noise, predicted_noise
 
@@ -38,7 +39,7 @@ def test_the_predicted_noise_is_the_mean_of_the_engines_law(algorithm: str, setu
         sigma = schedule.scale(
             trace.number, sensitivity=2 * setup.constants.sensitivity, rho=setup.rho, rounds=setup.rounds
         )
-        bands = covariance(trace, (sigma / setup.participants) ** 2, cancelling=cancelling)
+        bands = covariance(trace, (sigma / setup.participants) ** 2, Cancelling() if cancelling else Independent())
         lower = np.zeros((setup.rounds, setup.rounds))
         for gap, band in enumerate(bands):
             lower += np.diag(band[: setup.rounds - gap], -gap)

@@ -11,13 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from anechoic.errors import BadInput, positive, whole
-from anechoic.privacy.schedules import OneRelease, Schedule
+from anechoic.privacy.ledger import CANCELS
+from anechoic.privacy.schedules import OneRelease, Schedule, planned_cap
+from anechoic.privacy.strategies import Cancelling, Independent, Strategy
 from anechoic.problems.base import Problem, Term
 from anechoic.records import Vector
 
@@ -40,7 +43,7 @@ class Keeps(Enum):
     """What a machine's memory holds between its messages, and so what law the messages' noise has."""
 
     NOTHING = "nothing: every message carries fresh noise alone"
-    NOISE = "the noise it sent last, to be cancelled by the next message"
+    NOISE = "the noise of its last messages, as many as the strategy takes off"
     SIGNAL = "the sum of its corrections, sent whole under fresh noise"
     OTHER = "something else, which only the engine 'machines' can follow"
 
@@ -64,10 +67,10 @@ class Segment(NamedTuple):
 class Setting:
     """All that an algorithm is told, none of it from private data.
 
-    ``records`` is the size of the smallest shard; ``rho`` is infinite where no privacy is asked for; ``clip``, ``step``
-    and ``schedule`` are the algorithm's own choice where they are None, and so is the number of rounds where its phases
-    decide it. ``grid`` is γ where messages are whole multiples of γ, as in a real federation, and None where they are
-    real vectors, as in most simulations.
+    ``records`` is the size of the smallest shard; ``rho`` is infinite where no privacy is asked for; ``clip``,
+    ``step``, ``schedule`` and ``strategy`` are the algorithm's own choice where they are None, and so is the number of
+    rounds where its phases decide it. ``grid`` is γ where messages are whole multiples of γ, as in a real federation,
+    and None where they are real vectors, as in most simulations.
     """
 
     problem: Problem
@@ -81,6 +84,7 @@ class Setting:
     step: float | None = None
     schedule: Schedule | None = None
     grid: float | None = None
+    strategy: Strategy | None = None
 
     def __post_init__(self) -> None:
         whole("the number of machines", self.machines)
@@ -111,6 +115,12 @@ class Setting:
         return self.participants / self.machines
 
 
+FLOATING = 1 + 2.0**-10
+"""Room for the rounding of sums that are made in floating point before they are rounded to whole numbers."""
+
+TAKES_STRATEGIES = "'noise-cancelling' and the SGD family"
+"""Which algorithms a strategy can be chosen for, in words."""
+
 State = Any
 """A server's state: a NamedTuple of arrays and numbers, of a type that the algorithm names in ``state_type``."""
 
@@ -135,6 +145,9 @@ class Algorithm(ABC):
             raise BadInput(f"{self.card.name} needs a finite ρ; without privacy use 'mu2-sgd' or 'sgd'")
         if self.noise_by is None and not math.isinf(setting.rho):
             raise BadInput(f"{self.card.name} gives no privacy: leave ρ out, or choose a private algorithm")
+        self.strategy = self.default_strategy() if setting.strategy is None else setting.strategy
+        if setting.strategy is not None and self.keeps is not Keeps.NOISE:
+            raise BadInput(f"{self.card.name} has noise of one kind; strategies belong to {TAKES_STRATEGIES}")
         self.clip = self.default_clip() if setting.clip is None else setting.clip
         self.schedule = self.default_schedule() if setting.schedule is None else setting.schedule
         self.step_size = self.default_step() if setting.step is None else setting.step
@@ -145,9 +158,13 @@ class Algorithm(ABC):
     def default_clip(self) -> float:
         """Return the bound that theory gives on what a record contributes; clipping to it never acts."""
 
+    def default_strategy(self) -> Strategy:
+        """Return how the noise of a machine's messages hangs together."""
+        return Independent()
+
     def default_schedule(self) -> Schedule:
-        """Return the schedule of the noise; by default that of a record that meets one release."""
-        return OneRelease()
+        """Return the schedule of the noise; by default what suits the strategy for as many calls as are planned for."""
+        return OneRelease() if self.strategy == Independent() else self.strategy.schedule(self.planned_calls)
 
     @abstractmethod
     def default_step(self) -> float:
@@ -162,11 +179,25 @@ class Algorithm(ABC):
     def scale(self, phase: int, called: Ints, sensitivity: Floats) -> Floats:
         """Return σ of a discloser's ``called``-th releases, each of which one record moves by ``sensitivity``."""
         setting = self.setting
-        return sensitivity * self.schedule.scale(called, sensitivity=1.0, rho=setting.rho, rounds=setting.horizon)
+        unit = self.schedule.scale(called, sensitivity=1.0, rho=setting.rho, rounds=setting.horizon)
+        return sensitivity * (self.level * unit)
+
+    @cached_property
+    def level(self) -> float:
+        """√κ, by which a schedule that is made for cancelling is scaled under another strategy."""
+        as_made = (Cancelling(), Independent()) if self.schedule == OneRelease() else (Cancelling(),)
+        if self.keeps is not Keeps.NOISE or self.strategy in as_made:
+            return 1.0
+        cap = self.schedule.cap(self.setting.horizon)
+        if cap is None:
+            raise BadInput(f"the {self.schedule.name} schedule has no cap, which {self.strategy.name} noise needs")
+        variance = self.schedule.unit_variance(np.arange(1, cap + 1), self.setting.horizon)
+        rounding = max(map(self.rounding, map(self.taken, range(cap)))) / self.largest_sensitivity(0)
+        return math.sqrt(self.strategy.level(variance, rounding))
 
     def blank(self) -> Memory:
         """Return the memory of a machine that has released nothing."""
-        return None
+        return () if self.keeps is Keeps.NOISE else None
 
     def contribution(self, query: Query, memory: Memory) -> Sequence[Term]:
         """Return the weighted gradients that every record of the release contributes."""
@@ -175,6 +206,30 @@ class Algorithm(ABC):
     def reply(self, signal: Vector, noise: Vector, query: Query, memory: Memory) -> tuple[Vector, Memory]:
         """Return the message and what the machine keeps, from the mean contribution, the fresh noise and the memory."""
         return signal + noise, None
+
+    def taken(self, ancestors: int) -> tuple[float, ...]:
+        """Return which multiples of its ancestors' noise a release takes off, as its row in the ledger says.
+
+        A sum of contributions that is sent whole is, in other coordinates, a message that takes off its parent's noise.
+        """
+        return self.strategy.taken(ancestors) if self.keeps is Keeps.NOISE and self.linked else CANCELS
+
+    def rounding(self, taken: tuple[float, ...]) -> float:
+        """Return how far the rounding of what is taken off may move a release: γ√d unless it is whole anyhow."""
+        if self.setting.grid is None or all(multiple.is_integer() for multiple in taken):
+            return 0.0
+        return self.setting.grid * math.sqrt(self.problem.dimension) * FLOATING
+
+    def taken_off(self, memory: tuple[Vector, ...]) -> Vector | float:
+        """Return what the message takes off of the noise in the memory; on a grid, in whole numbers."""
+        total: Vector | float = 0.0
+        for multiple, noise in zip(self.strategy.taken(len(memory)), memory, strict=False):
+            total = total + multiple * noise
+        return total if self.setting.grid is None else np.rint(total)
+
+    def kept(self, noise: Vector, memory: tuple[Vector, ...]) -> tuple[Vector, ...]:
+        """Return the noises that later messages may take off, the newest first."""
+        return (noise, *memory)[: self.strategy.reach]
 
     # Actions of the server.
 
@@ -230,6 +285,18 @@ class Algorithm(ABC):
         return 1.0 if self.setting.grid is None else self.setting.grid / self.setting.participants
 
     @property
+    def planned_calls(self) -> int:
+        """How often a machine plans to be called, at the most: hardly ever more often."""
+        return planned_cap(self.setting.horizon, self.setting.rate)
+
+    @property
     def linked(self) -> bool:
         """Whether a release is built on the one before it, so that the ledger must name its parent."""
-        return self.keeps is not Keeps.NOTHING
+        return self.reach != 0
+
+    @property
+    def reach(self) -> int | None:
+        """How far back along its ancestors a release looks; None for all the way."""
+        if self.keeps is Keeps.NOISE:
+            return self.strategy.reach
+        return 0 if self.keeps is Keeps.NOTHING else 1

@@ -9,6 +9,7 @@ import numpy as np
 from anechoic.algorithms.base import Card, Keeps, Query
 from anechoic.algorithms.mu2 import Mu2
 from anechoic.privacy.schedules import PaperSchedule, Schedule
+from anechoic.privacy.strategies import Cancelling, Strategy
 from anechoic.records import Vector
 
 
@@ -28,22 +29,27 @@ class NoiseCancelling(Mu2):
     )
     keeps = Keeps.NOISE
 
+    def default_strategy(self) -> Strategy:
+        """Take off all of the noise sent last, as the paper does."""
+        return Cancelling()
+
     def default_schedule(self) -> Schedule:
-        """Return σ²_{t,i} = 4S²(1 + ln T) N_{t,i}/ρ²."""
-        return PaperSchedule()
+        """Return σ²_{t,i} = 4S²(1 + ln T) N_{t,i}/ρ², or what suits a strategy other than the paper's."""
+        return PaperSchedule() if self.strategy == Cancelling() else super().default_schedule()
 
     def default_step(self) -> float:
         """Return η = min{ρDm / (2ST√(2Md(1 + ln T))), 1/(8LT)}, with S/b for S in a local batch of b.
 
-        Under another schedule the factor 1 + ln T becomes what the schedule's mean variance has in its place.
+        Under another schedule or strategy the factor 1 + ln T becomes what their mean variance of q̃_t has in its place.
         """
         setting, rounds = self.setting, self.setting.horizon
         factor = 1 + math.log(rounds)
-        if not isinstance(self.schedule, PaperSchedule):
+        if self.schedule != PaperSchedule() or self.strategy != Cancelling():
             calls = max(1, round(rounds * setting.rate))
             cap = self.schedule.cap(rounds)
             called = np.arange(1, (calls if cap is None else min(calls, cap)) + 1)
-            factor = 2 * float(self.schedule.unit_variance(called, rounds).mean()) / calls
+            variance = self.level**2 * self.schedule.unit_variance(called, rounds)
+            factor = 2 * float(self.strategy.in_sums(variance).mean()) / calls
         noise = 2 * self.clip / setting.batch * rounds
         noise *= math.sqrt(2 * setting.machines * self.problem.dimension * factor)
         return min(
@@ -53,13 +59,11 @@ class NoiseCancelling(Mu2):
 
     # Actions of machine i.
 
-    def blank(self) -> Vector:
-        """Set Y_i = 0."""
-        return np.zeros(self.problem.dimension)
-
-    def reply(self, signal: Vector, noise: Vector, query: Query, memory: Vector) -> tuple[Vector, Vector]:
-        """Send s + y − Y_i, then let Y_i be y."""
-        return signal + noise - memory, noise
+    def reply(
+        self, signal: Vector, noise: Vector, query: Query, memory: tuple[Vector, ...]
+    ) -> tuple[Vector, tuple[Vector, ...]]:
+        """Send s + y − Y_i, then let Y_i be y; under another strategy, take off and keep what that says."""
+        return signal + noise - self.taken_off(memory), self.kept(noise, memory)
 
     # Actions of the server.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from anechoic.algorithms.base import Card, Query
+from anechoic.algorithms.base import Card, Keeps, Query
 from anechoic.algorithms.sgd import Sgd
 from anechoic.records import Vector
 
@@ -21,9 +21,12 @@ class NoisySgd(Sgd):
         reference="Abadi et al. 2016; Reshef & Levy 2025, §5.3",
     )
     noise_by: ClassVar[str | None] = "machine"
+    keeps: ClassVar[Keeps] = Keeps.NOISE
 
     # Actions of machine i.
 
-    def reply(self, signal: Vector, noise: Vector, query: Query, memory: None) -> tuple[Vector, None]:
-        """Send g + y."""
-        return signal + noise, None
+    def reply(
+        self, signal: Vector, noise: Vector, query: Query, memory: tuple[Vector, ...]
+    ) -> tuple[Vector, tuple[Vector, ...]]:
+        """Send g + y, and take off of earlier noise what the strategy says: by default nothing."""
+        return signal + noise - self.taken_off(memory), self.kept(noise, memory)

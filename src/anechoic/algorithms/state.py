@@ -18,7 +18,7 @@ WHOLE = "array"
 def to_arrays(state: Any) -> Arrays:
     """Return what a server's state or a machine's memory holds, by name: nothing is lost and nothing is pickled.
 
-    ``state`` is a NamedTuple of arrays and numbers, a single array, or None.
+    ``state`` is a NamedTuple of arrays and numbers, a plain tuple of arrays, a single array, or None.
 
     >>> from anechoic.algorithms.delayed_updates import DelayedMemory
     >>> arrays = to_arrays(DelayedMemory(np.zeros(2), 3.0, np.ones(2)))
@@ -29,6 +29,8 @@ def to_arrays(state: Any) -> Arrays:
         return {}
     if isinstance(state, np.ndarray):
         return {WHOLE: state}
+    if type(state) is tuple:
+        return {str(place): array for place, array in enumerate(state)}
     return {name: np.asarray(value) for name, value in state._asdict().items()}
 
 
@@ -40,6 +42,10 @@ def from_arrays(kind: type[Any], arrays: Arrays) -> Any:
     BadInput
         The names are not those of ``kind``.
     """
+    if kind is tuple:
+        if set(arrays) != set(map(str, range(len(arrays)))):
+            raise BadInput(f"stored arrays are numbered from 0, not {sorted(arrays)}")
+        return tuple(arrays[str(place)] for place in range(len(arrays)))
     wanted = {type(None): {}, np.ndarray: {WHOLE: np.ndarray}}.get(kind)
     kinds = get_type_hints(kind) if wanted is None else wanted
     if set(arrays) != set(kinds):

@@ -19,6 +19,7 @@ from anechoic.engines.plan import Plan
 from anechoic.errors import BadInput
 from anechoic.federation import Federation
 from anechoic.privacy.noise import generator
+from anechoic.privacy.strategies import Independent
 from anechoic.records import Vector
 
 GATHER_LIMIT = 2048
@@ -60,7 +61,8 @@ def server_noise(algorithm: Algorithm, plan: Plan, seed: int, dtype: np.dtype[An
         bands = plan.ledger.releases.sigma[None, :] ** 2
     else:
         variances = (plan.entries.sigma / algorithm.setting.participants) ** 2
-        bands = covariance(plan.trace, variances, cancelling=algorithm.keeps is Keeps.NOISE)
+        strategy = algorithm.strategy if algorithm.keeps is Keeps.NOISE else Independent()
+        bands = covariance(plan.trace, variances, strategy)
     return draws(bands, algorithm.problem.dimension, generator(seed, "collective"), dtype)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from anechoic.algorithms.base import Memory
@@ -64,16 +65,34 @@ class Journal(ABC):
 
     @abstractmethod
     def forget(self, number: int) -> list[int]:
-        """Let go of memories and replies older than release ``number``, and return whose those were."""
+        """Let no release be built on one older than ``number``; return those that are of no use at all any more.
+
+        What releases built on ``number`` may still take off, the noise of its nearest ancestors, stays.
+        """
+
+
+def nearest(number: int, parents: Mapping[int, int], reach: int | None) -> list[int]:
+    """Return a release and its ancestors, the nearest first, as many in all as a later release reaches back to.
+
+    >>> nearest(4, {1: 0, 2: 1, 3: 1, 4: 3}, None), nearest(4, {1: 0, 2: 1, 3: 1, 4: 3}, 2)
+    ([4, 3, 1], [4, 3])
+    """
+    line: list[int] = []
+    while number != NO_PARENT and (reach is None or len(line) < reach):
+        line.append(number)
+        number = parents[number]
+    return line
 
 
 class InMemory(Journal):
     """For simulations, in which nothing crashes."""
 
-    def __init__(self, blank: Memory) -> None:
+    def __init__(self, blank: Memory, reach: int | None = 1) -> None:
         self._memories: dict[int, Memory] = {NO_PARENT: blank}
         self._replies: dict[Question, Reply] = {}
-        self._releases = self._used = 0
+        self._parents: dict[int, int] = {}
+        self._reach = reach
+        self._releases = self._used = self._oldest = 0
 
     @property
     def releases(self) -> int:
@@ -87,6 +106,8 @@ class InMemory(Journal):
 
     def memory(self, number: int) -> Memory:
         """See :class:`Journal`."""
+        if number < self._oldest:
+            raise KeyError(number)
         return self._memories[number]
 
     def reply_to(self, question: Question) -> Reply | None:
@@ -97,12 +118,15 @@ class InMemory(Journal):
         """See :class:`Journal`."""
         self._releases, self._used = entry.release.number, entry.reply.use.stop
         self._memories[entry.release.number] = entry.memory
+        self._parents[entry.release.number] = entry.release.parent
         if entry.question.query:
             self._replies[entry.question] = entry.reply
 
     def forget(self, number: int) -> list[int]:
         """See :class:`Journal`."""
-        old = [known for known in self._memories if known < number]
+        self._oldest = max(self._oldest, number)
+        needed = nearest(number, self._parents, self._reach)
+        old = [known for known in self._memories if known < number and known not in needed]
         for known in old:
             del self._memories[known]
         self._replies = {asked: reply for asked, reply in self._replies.items() if reply.number >= number}

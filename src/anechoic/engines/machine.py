@@ -12,7 +12,7 @@ import logging
 
 import numpy as np
 
-from anechoic.algorithms.base import Algorithm, Memory, Query
+from anechoic.algorithms.base import Algorithm, Keeps, Memory, Query
 from anechoic.engines.journal import Entry, InMemory, Journal, Question, Reply
 from anechoic.errors import Refused
 from anechoic.privacy.budget import Budget
@@ -60,7 +60,7 @@ class Machine:
         self.noise = noise
         self.ledger = ledger
         self.budget = budget
-        self.journal = InMemory(algorithm.blank()) if journal is None else journal
+        self.journal = InMemory(algorithm.blank(), algorithm.reach) if journal is None else journal
         self.releases = self.journal.releases
         self.used = self.journal.used
 
@@ -104,10 +104,12 @@ class Machine:
         if algorithm.noise_by == "machine":
             sigma = float(algorithm.scale(query.phase, np.asarray(number), np.asarray(use.sensitivity)))
         linked_to = parent if algorithm.linked else NO_PARENT
-        release = Release(self.index, number, linked_to, query.round, sigma, (use,), query_hash)
+        taken = algorithm.taken(len(memory) if algorithm.keeps is Keeps.NOISE else 0)
+        rounding = algorithm.rounding(taken)
+        release = Release(self.index, number, linked_to, query.round, sigma, (use,), query_hash, taken, rounding)
         entrusted = algorithm.noise_by == "server"
         if not entrusted:
-            self.budget.charge(number, linked_to, sigma, [use])
+            self.budget.charge(number, linked_to, sigma, [use], taken, rounding)
             self.ledger.append(release)
         self.releases, self.used = number, stop
         noise = self.noise.draw(number, sigma / (grid or 1.0), algorithm.problem.dimension)

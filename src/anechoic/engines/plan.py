@@ -13,7 +13,7 @@ from anechoic.federation import Federation
 from anechoic.participation import Trace
 from anechoic.privacy.budget import ROUNDING
 from anechoic.privacy.certificate import Certificate, certify
-from anechoic.privacy.ledger import NO_PARENT, Ledger, Releases, Uses
+from anechoic.privacy.ledger import CANCELS, NO_PARENT, Ledger, Releases, Uses
 from anechoic.privacy.noise import SERVER
 
 
@@ -74,6 +74,7 @@ def uses(algorithm: Algorithm, federation: Federation, trace: Trace) -> Entries:
 def write(algorithm: Algorithm, trace: Trace, entries: Entries) -> Ledger:
     """Return the ledger of the whole run."""
     ledger = Ledger()
+    multiples = [CANCELS]
     if algorithm.noise_by == "server":
         numbers = np.arange(1, trace.rounds + 1)
         participants = algorithm.setting.participants
@@ -83,11 +84,14 @@ def write(algorithm: Algorithm, trace: Trace, entries: Entries) -> Ledger:
         scales = map(algorithm.scale, range(len(phases)), np.split(numbers, ends), largest)
         sigma = np.concatenate(list(scales))
         parents = numbers - 1 if algorithm.linked else np.full(trace.rounds, NO_PARENT)
-        releases = Releases(np.full(trace.rounds, SERVER), numbers, parents, numbers, sigma)
+        taken, rounding = np.zeros(trace.rounds, np.int64), np.zeros(trace.rounds)
+        releases = Releases(np.full(trace.rounds, SERVER), numbers, parents, numbers, sigma, taken, rounding)
         uses = Uses(trace.round_of, trace.who, entries.first, entries.stop, entries.sensitivity / participants)
     else:
-        parents = trace.number - 1 if algorithm.linked else np.full(len(trace.who), NO_PARENT)
-        releases = Releases(trace.who, trace.number, parents, trace.round_of + 1, entries.sigma)
+        ancestors = trace.number - 1 if algorithm.linked else np.zeros_like(trace.number)
+        multiples = [algorithm.taken(count) for count in range(int(ancestors.max(initial=0)) + 1)]
+        rounding = np.array([algorithm.rounding(taken) for taken in multiples])[ancestors]
+        releases = Releases(trace.who, trace.number, ancestors, trace.round_of + 1, entries.sigma, ancestors, rounding)
         uses = Uses(np.arange(len(trace.who)), trace.who, entries.first, entries.stop, entries.sensitivity)
-    ledger.extend(releases, uses)
+    ledger.extend(releases, uses, multiples)
     return ledger

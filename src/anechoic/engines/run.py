@@ -24,6 +24,7 @@ from anechoic.privacy.certificate import Certificate, certify
 from anechoic.privacy.ledger import Ledger
 from anechoic.privacy.noise import generator
 from anechoic.privacy.schedules import Schedule
+from anechoic.privacy.strategies import Strategy, find_strategy
 from anechoic.problems.base import Problem
 from anechoic.records import Records, Vector
 
@@ -99,6 +100,7 @@ def train(
     when_dry: Literal["refuse", "replace"] = "refuse",
     start: Vector | None = None,
     grid: float | None = None,
+    strategy: Strategy | str | None = None,
     observe: Callable[[int, Vector], None] | None = None,
     begun: Begun | None = None,
 ) -> Run:
@@ -131,6 +133,9 @@ def train(
         x_0, by default the domain's middle.
     grid : float, optional
         γ: messages are rounded to whole multiples of it and noise is whole, as in a real federation.
+    strategy : Strategy or str, optional
+        How the noise of a machine's messages hangs together: 'independent', 'cancelling', 'square-root', 'banded:W', or
+        one of your own; by default the algorithm's.
     observe : callable, optional
         Called after each round with the number of rounds done and the current model.
     begun : callable, optional
@@ -168,11 +173,13 @@ def train(
     if participation.machines != machines:
         raise BadInput(f"the participation is for {participation.machines} machines, the federation has {machines}")
     seed = whole("the seed", seed, least=0)
+    mixed = find_strategy(strategy) if isinstance(strategy, str) else strategy
 
     def build(rounds: int | None) -> Algorithm:
         smallest, asked = int(federation.sizes.min()), math.inf if rho is None else rho
         who = participation.participants
-        return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, clip, step, schedule, grid))
+        own = clip, step, schedule, grid, mixed
+        return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, *own))
 
     if when_dry not in ("refuse", "replace"):
         raise unknown("rule for machines that run dry", when_dry, ("refuse", "replace"))

@@ -7,12 +7,13 @@ Smith & Thakurta 2022; Whitehouse et al. 2023).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from anechoic.errors import Refused
-from anechoic.privacy.ledger import NO_PARENT, Floats, Ledger, Use
+from anechoic.privacy.certificate import NEGATIVE, OVER_TAKEN
+from anechoic.privacy.ledger import CANCELS, NO_PARENT, Floats, Ledger, Use
 
 ROUNDING = 1e-9
 """Relative slack that forgives the rounding of a schedule that meets its budget exactly."""
@@ -22,7 +23,7 @@ class Budget:
     """The running certificate of one discloser, and the limit that it may not pass.
 
     Every stretch of records that the releases treat alike is an *atom*: the budget keeps each atom's cost so far and
-    how far each release that may still become a parent was moved by it. Independent of, and tested against,
+    how far each release that a later one may still take off was moved by it. Independent of, and tested against,
     :func:`anechoic.privacy.certificate.certify`.
 
     >>> budget = Budget(1.0)
@@ -41,6 +42,7 @@ class Budget:
         self._costs: Floats = np.zeros(0)
         self._count = 0
         self._shifts: dict[int, Floats] = {}
+        self._parents: dict[int, int] = {}
 
     @classmethod
     def of(cls, rho: float, ledger: Ledger, parents: Collection[int]) -> Budget:
@@ -52,12 +54,23 @@ class Budget:
         rows: list[list[Use]] = [[] for _ in range(len(ledger))]
         for row, *use in zip(*(column.tolist() for column in uses), strict=True):
             rows[row].append(Use(*use))
-        columns = (releases.number.tolist(), releases.parent.tolist(), releases.sigma.tolist())
-        last_child = {parent: row for row, parent in enumerate(columns[1])}
-        for row, (number, parent, sigma) in enumerate(zip(*columns, strict=True)):
-            budget.charge(number, parent, sigma, rows[row])
-            for done in (number, parent):
-                if last_child.get(done, -1) <= row and done not in parents:
+        multiples = ledger.multiples
+        lines = list(zip(*(column.tolist() for column in releases[1:]), rows, strict=True))
+        above = {number: parent for number, parent, *_ in lines}
+        last: dict[int, int] = {}
+        for number, parent, _, _, taken, *_ in lines:
+            chain, ancestor = [number], parent
+            for _ in multiples[taken]:
+                chain.append(ancestor)
+                ancestor = above.get(ancestor, NO_PARENT)
+            last.update(dict.fromkeys(chain, number))
+        needed: dict[int, list[int]] = {}
+        for release, number in last.items():
+            needed.setdefault(number, []).append(release)
+        for number, parent, _, sigma, taken, rounding, own in lines:
+            budget.charge(number, parent, sigma, own, multiples[taken], rounding)
+            for done in needed.get(number, []):
+                if done not in parents:
                     budget.forget(done)
         budget.rho = rho
         return budget
@@ -67,18 +80,34 @@ class Budget:
         """The ρ of all that has been charged."""
         return float(np.sqrt(self._costs.max(initial=0.0)))
 
-    def charge(self, number: int, parent: int, sigma: float, uses: Sequence[Use]) -> None:
-        """Charge release ``number``, or raise :class:`Refused` and charge nothing."""
-        if parent != NO_PARENT and parent not in self._shifts:
-            raise Refused(f"release {parent} is not one that another can be built on")
+    def charge(
+        self,
+        number: int,
+        parent: int,
+        sigma: float,
+        uses: Sequence[Use],
+        taken: tuple[float, ...] = CANCELS,
+        rounding: float = 0.0,
+    ) -> None:
+        """Charge release ``number``, or raise :class:`Refused` and charge nothing.
+
+        ``taken`` and ``rounding`` are those of :class:`~anechoic.privacy.ledger.Release`.
+        """
+        ancestors = list(self._ancestors(parent, taken))
         if len({use.owner for use in uses}) < len(uses):
             for use in uses:  # so that no use splits what an earlier one of the same release has found
                 self._places(use)
         places = [(self._places(use), use.sensitivity) for use in uses]
         shift = np.zeros(len(self._costs))
-        if parent != NO_PARENT:
-            inherited = self._shifts[parent]
-            shift[: len(inherited)] = inherited
+        moved = np.zeros(len(self._costs), bool)
+        for multiple, ancestor in ancestors:
+            before = self._shifts[ancestor]
+            shift[: len(before)] += multiple * before
+            moved[: len(before)] |= before > 0
+        shift[moved] += rounding
+        if not shift.min(initial=0.0) >= -NEGATIVE * shift.max(initial=0.0):
+            raise Refused(OVER_TAKEN)
+        shift = np.maximum(shift, 0.0)
         for where, sensitivity in places:
             shift[where] += sensitivity
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -88,6 +117,17 @@ class Budget:
             raise Refused(f"the release would spend ρ = {spent:.4g} of a budget of ρ = {self.rho:.4g}")
         self._costs = costs
         self._shifts[number] = shift[: self._count].copy()
+        self._parents[number] = parent
+
+    def _ancestors(self, parent: int, taken: tuple[float, ...]) -> Iterator[tuple[float, int]]:
+        """Yield each multiple with the release whose noise it takes off."""
+        for multiple in taken:
+            if parent == NO_PARENT:
+                return
+            if parent not in self._shifts:
+                raise Refused(f"release {parent} is not one that another can be built on")
+            yield multiple, parent
+            parent = self._parents[parent]
 
     def forget(self, number: int) -> None:
         """Drop what is kept of a release that no later release may name as its parent."""

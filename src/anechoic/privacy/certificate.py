@@ -1,12 +1,16 @@
 """The certificate: what a ledger has revealed of each machine's records.
 
-Let release k be built on its parent, and R_k be the sum of the releases from the root to k, which the discloser's
-public tree makes an invertible function of what was sent. R_k is a Gaussian mechanism with fresh noise of deviation
-σ_k. Replacing a record moves R_k by at most v_k = Σ Δ_j over the releases j from the root to k that use the record.
-Gaussian mechanisms compose, adaptively chosen or not, so the record costs ρ² = Σ_k v_k²/σ_k² and the transcript is
-ρ²/2-zCDP (and ρ-GDP, the noise being continuous) for the largest such ρ. ``docs/theory.md`` has the proof.
+Let release k take off c_a times the noise of its a-th ancestor, a = 1, 2, …, and put R_k = r_k + Σ_a c_a R_{a-th
+ancestor}. The tree and the multiples are public, so the R_k and what was sent determine each other. R_k is a Gaussian
+mechanism with fresh noise of deviation σ_k. Replacing a record moves R_k by at most
 
-A record that is used in one release j only costs Δ_j² Σ 1/σ_k² over the releases k built on j, j included. Where
+    v_k = Δ_k + Σ_a c_a v_{a-th ancestor},
+
+Δ_k being 0 where release k does not use the record: that is v_k = Σ_j C_kj Δ_j for C = D⁻¹, no entry of which may be
+below 0. Gaussian mechanisms compose, adaptively chosen or not, so the record costs ρ² = Σ_k v_k²/σ_k² and the
+transcript is ρ²/2-zCDP (and ρ-GDP, the noise being continuous) for the largest such ρ. ``docs/theory.md`` proves it.
+
+A record that is used in one release j only costs Δ_j² Σ C_kj²/σ_k² over the releases k built on j, j included. Where
 several disclosers use the same record, what they all send together is what is accounted for.
 """
 
@@ -21,6 +25,11 @@ import numpy as np
 from anechoic.errors import BadInput
 from anechoic.privacy.conversions import Route, epsilon
 from anechoic.privacy.ledger import NO_PARENT, Floats, Ints, Ledger, Releases, Uses
+
+NEGATIVE = 1e-9
+"""By how little an entry of C may come out below 0 through rounding, in units of the largest."""
+
+OVER_TAKEN = "a release takes off so little or so much that C = D⁻¹ has an entry below 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +84,18 @@ def certify(ledger: Ledger, machines: int) -> Certificate:
     >>> print(certify(ledger, 1))
     ρ = 1.0000, that is 0.5000-zCDP and (ε = 4.377, δ = 1e-05)-DP, for the replacement of one record; from 4 releases
     """
-    releases, uses = ledger.releases, ledger.uses
-    forest = _forest(releases, uses)
+    uses = ledger.uses
+    forest = _forest(ledger)
     costs = np.zeros(machines)
     if len(uses.owner):
         if uses.owner.min() < 0 or uses.owner.max() >= machines:
             raise BadInput(f"the ledger names owners outside the {machines} machines")
-        once = uses.sensitivity * np.sqrt(_weight_below(releases, forest))[uses.release]
-        np.maximum.at(costs, uses.owner, once**2)
-        for rows in _owners_that_repeat(uses):
-            costs[uses.owner[rows[0]]] = _worst(releases, uses, forest, rows).cost
+        exact = not ledger.releases.rounding.any()
+        if exact:
+            once = uses.sensitivity * np.sqrt(_weight_below(ledger, forest))[uses.release]
+            np.maximum.at(costs, uses.owner, once**2)
+        for rows in _by_owner(uses, only_repeated=exact):
+            costs[uses.owner[rows[0]]] = _worst(ledger, forest, rows).cost
     return Certificate(np.sqrt(costs), len(ledger))
 
 
@@ -113,10 +124,9 @@ def worst_record(ledger: Ledger, machine: int) -> Reach:
     >>> worst_record(ledger, 0)
     Reach(shift=array([2., 2.]), sigma=array([4., 4.]))
     """
-    releases, uses = ledger.releases, ledger.uses
-    forest = _forest(releases, uses)
-    rows = np.flatnonzero(uses.owner == machine)
-    return _worst(releases, uses, forest, rows) if len(rows) else Reach(np.zeros(0), np.zeros(0))
+    forest = _forest(ledger)
+    rows = np.flatnonzero(ledger.uses.owner == machine)
+    return _worst(ledger, forest, rows) if len(rows) else Reach(np.zeros(0), np.zeros(0))
 
 
 class _Forest(NamedTuple):
@@ -130,20 +140,70 @@ class _Forest(NamedTuple):
     """The discloser of each row of ``order``."""
 
 
-def _weight_below(releases: Releases, forest: _Forest) -> Floats:
-    """Return Σ 1/σ_k² over each release and all that are built on it."""
+def _weight_below(ledger: Ledger, forest: _Forest) -> Floats:
+    """Return, for each release j, Σ C_kj²/σ_k² over j and all releases k that are built on it."""
+    releases = ledger.releases
     with np.errstate(divide="ignore"):
         weight: Floats = 1.0 / releases.sigma**2
+    if not releases.taken.any():  # C is 1 everywhere, and the sums add up from the leaves to the root
+        for rows in reversed(_by_number(releases)):
+            linked = rows[forest.parents[rows] >= 0]
+            np.add.at(weight, forest.parents[linked], weight[linked])
+        return weight
+    kind, table = _encoders(ledger, forest)
+    ancestor, total = np.arange(len(weight)), np.zeros(len(weight))
+    for distance in range(table.shape[1]):
+        coefficient = table[kind, distance]
+        here = (ancestor >= 0) & (coefficient > 0)
+        np.add.at(total, ancestor[here], coefficient[here] ** 2 * weight[here])
+        ancestor = np.where(ancestor >= 0, forest.parents[ancestor], -1)
+    return total
+
+
+def _encoders(ledger: Ledger, forest: _Forest) -> tuple[Ints, Floats]:
+    """Return the rows of C, by the distance from a release back to its ancestors, and which of them each release has.
+
+    Releases whose ancestors took off the same have the same row, whoever disclosed them.
+    """
+    releases, multiples = ledger.releases, ledger.multiples
+    kind = np.zeros(len(releases.number), np.int64)
+    rows: list[Floats] = []
+    above: list[int] = []
+    for level in _by_number(releases):
+        parent = np.where(forest.parents[level] < 0, -1, kind[forest.parents[level]])
+        told, places = np.unique(np.stack([parent, releases.taken[level]]), axis=1, return_inverse=True)
+        kind[level] = len(rows) + places.ravel()
+        for ancestor, taken in told.T.tolist():
+            above.append(ancestor)
+            row = np.zeros(1 if ancestor < 0 else len(rows[ancestor]) + 1)
+            row[0] = 1.0
+            for distance, multiple in enumerate(multiples[taken], start=1):
+                if ancestor < 0:
+                    break
+                row[distance:] += multiple * rows[ancestor]
+                ancestor = above[ancestor]
+            rows.append(row)
+    table = np.zeros((len(rows), max(map(len, rows), default=0)))
+    for place, row in enumerate(rows):
+        table[place, : len(row)] = row
+    if not table.min(initial=0.0) >= -NEGATIVE:
+        raise BadInput(f"the ledger is damaged: {OVER_TAKEN}")
+    return kind, table
+
+
+def _by_number(releases: Releases) -> list[Ints]:
+    """Return the rows of all first releases, of all second ones, and so on."""
     order = np.argsort(releases.number, kind="stable")
-    edges = np.flatnonzero(np.diff(releases.number[order])) + 1
-    for rows in reversed(np.split(order, edges)):
-        linked = rows[forest.parents[rows] >= 0]
-        np.add.at(weight, forest.parents[linked], weight[linked])
-    return weight
+    return np.split(order, np.flatnonzero(np.diff(releases.number[order])) + 1)
 
 
-def _forest(releases: Releases, uses: Uses) -> _Forest:
+def _forest(ledger: Ledger) -> _Forest:
     """Return who is built on whom; refuse a ledger that cannot be true."""
+    releases, uses = ledger.releases, ledger.uses
+    if not all(math.isfinite(multiple) for taken in ledger.multiples for multiple in taken):
+        raise BadInput("the ledger is damaged: a release takes off noise that is not a number of times another's")
+    if not (np.isfinite(releases.rounding) & (releases.rounding >= 0)).all():
+        raise BadInput("the ledger is damaged: a release is rounded by what is not a number of at least 0")
     if not (np.isfinite(releases.sigma) & (releases.sigma >= 0)).all():
         raise BadInput("the ledger is damaged: a release has noise whose deviation is not a number of at least 0")
     if not (np.isfinite(uses.sensitivity) & (uses.sensitivity > 0)).all() or (uses.first >= uses.stop).any():
@@ -164,23 +224,24 @@ def _forest(releases: Releases, uses: Uses) -> _Forest:
     return _Forest(rows, order, releases.discloser[order])
 
 
-def _owners_that_repeat(uses: Uses) -> list[Ints]:
-    """Return, for each owner with a record that is used more than once, by whomever, the rows of the owner's uses."""
+def _by_owner(uses: Uses, *, only_repeated: bool) -> list[Ints]:
+    """Return the rows of each owner's uses; or only of each owner with a record that is used more than once."""
     order = np.lexsort((uses.first, uses.owner))
     same = np.diff(uses.owner[order]) == 0
     overlaps = np.append(same & (uses.stop[order][:-1] > uses.first[order][1:]), False)
-    if not overlaps.any():
+    if only_repeated and not overlaps.any():
         return []
     edges = np.flatnonzero(~same) + 1
     groups = zip(np.split(order, edges), np.split(overlaps, edges), strict=True)
-    return [np.sort(group) for group, overlap in groups if overlap.any()]
+    return [np.sort(group) for group, overlap in groups if overlap.any() or not only_repeated]
 
 
-def _worst(releases: Releases, uses: Uses, forest: _Forest, rows: Ints) -> Reach:
+def _worst(ledger: Ledger, forest: _Forest, rows: Ints) -> Reach:
     """Return what the costliest record of one owner meets, ``rows`` being the owner's uses.
 
     Records between the same two ends of uses fare alike. Disclosers draw their noise apart, so their releases add up.
     """
+    releases, uses, multiples = ledger.releases, ledger.uses, ledger.multiples
     ends = np.unique(np.concatenate([uses.first[rows], uses.stop[rows]]))
     low, high = np.searchsorted(ends, uses.first[rows]), np.searchsorted(ends, uses.stop[rows])
     using = uses.release[rows]
@@ -192,9 +253,18 @@ def _worst(releases: Releases, uses: Uses, forest: _Forest, rows: Ints) -> Reach
     shift = np.zeros((len(told), len(ends) - 1))
     for row, use, left, right in zip(using.tolist(), rows.tolist(), low, high, strict=True):
         shift[place[row], left:right] += uses.sensitivity[use]
-    for index, parent in enumerate(forest.parents[told].tolist()):
-        if parent >= 0:
-            shift[index] += shift[place[parent]]
+    for index, row in enumerate(told.tolist()):
+        ancestor, moved = int(forest.parents[row]), np.zeros(len(ends) - 1, bool)
+        for multiple in multiples[releases.taken[row]]:
+            if ancestor < 0:
+                break
+            shift[index] += multiple * shift[place[ancestor]]
+            moved |= shift[place[ancestor]] > 0
+            ancestor = int(forest.parents[ancestor])
+        shift[index] += releases.rounding[row] * moved
+    if not shift.min(initial=0.0) >= -NEGATIVE * shift.max(initial=0.0):
+        raise BadInput(f"the ledger is damaged: {OVER_TAKEN}")
+    shift = np.maximum(shift, 0.0)
     sigma = releases.sigma[told]
     with np.errstate(divide="ignore", invalid="ignore"):
         costs = np.square(np.where(shift == 0, 0.0, shift / sigma[:, None])).sum(axis=0)

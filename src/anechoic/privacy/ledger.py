@@ -3,6 +3,9 @@
 A release is disclosed by a machine or, where the server is trusted, by the server. It *uses* stretches of records:
 one stretch of its own machine's where a machine discloses, one of every participant's where the server does. The ledger
 only grows, and the certificate (:mod:`anechoic.privacy.certificate`) is computed from it and from nothing else.
+
+A release that is built on another takes off multiples of the noise of the releases that it is built on, which its row
+names as well: all of its parent's and nothing else, unless it is said otherwise.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ Floats = npt.NDArray[np.float64]
 
 NO_PARENT = 0
 """The parent of a release that is built on no other."""
+
+CANCELS: tuple[float, ...] = (1.0,)
+"""The multiples of a release that takes off its parent's noise, all of it, and nobody else's."""
 
 
 class Use(NamedTuple):
@@ -39,6 +45,24 @@ class Release(NamedTuple):
     sigma: float
     uses: tuple[Use, ...]
     query: str = ""
+    taken: tuple[float, ...] = CANCELS
+    """Which multiples of its ancestors' noise it takes off, the parent's first; those beyond the root are nothing."""
+    rounding: float = 0.0
+    """How far the rounding of what it takes off may move it, where messages are whole numbers and multiples are not."""
+
+
+def written(taken: tuple[float, ...]) -> str:
+    """Return multiples as text, from which :func:`read_taken` gives the very same.
+
+    >>> written((0.5, 0.125)), read_taken(written((0.5, 0.125))), read_taken("")
+    ('0.5 0.125', (0.5, 0.125), ())
+    """
+    return " ".join(map(repr, taken))
+
+
+def read_taken(text: str) -> tuple[float, ...]:
+    """Return the multiples that were written down, or raise ValueError."""
+    return tuple(map(float, text.split()))
 
 
 class Releases(NamedTuple):
@@ -49,6 +73,9 @@ class Releases(NamedTuple):
     parent: Ints
     round: Ints
     sigma: Floats
+    taken: Ints
+    """Where in the ledger's ``multiples`` stands what is taken off."""
+    rounding: Floats
 
 
 class Uses(NamedTuple):
@@ -74,9 +101,10 @@ class Ledger:
     def __init__(self) -> None:
         self._rows: list[Release] = []
         none, nothing = np.zeros(0, np.int64), np.zeros(0)
-        self._releases = Releases(none, none, none, none, nothing)
+        self._releases = Releases(none, none, none, none, nothing, none, nothing)
         self._uses = Uses(none, none, none, none, nothing)
         self._queries: list[str] = []
+        self._multiples: dict[tuple[float, ...], int] = {CANCELS: 0}
 
     def __len__(self) -> int:
         return len(self._releases.number) + len(self._rows)
@@ -85,10 +113,12 @@ class Ledger:
         """Write down one release."""
         self._rows.append(release)
 
-    def extend(self, releases: Releases, uses: Uses) -> None:
+    def extend(self, releases: Releases, uses: Uses, multiples: Sequence[tuple[float, ...]] = (CANCELS,)) -> None:
         """Write down many releases at once; the uses name rows of ``releases``, counted from 0."""
         before = len(self)
         self._settle()
+        known = np.array([self._place_of(taken) for taken in multiples])
+        releases = releases._replace(taken=known[releases.taken])
         self._releases = Releases(*map(_join, self._releases, releases))
         self._uses = Uses(*map(_join, self._uses, uses._replace(release=uses.release + before)))
         self._queries += [""] * len(releases.number)
@@ -98,6 +128,12 @@ class Ledger:
         """All releases as columns."""
         self._settle()
         return self._releases
+
+    @property
+    def multiples(self) -> list[tuple[float, ...]]:
+        """What releases take off, each kind once; the first is all of the parent's noise."""
+        self._settle()
+        return list(self._multiples)
 
     @property
     def uses(self) -> Uses:
@@ -115,13 +151,17 @@ class Ledger:
         if not self._rows:
             return
         before, rows = len(self._releases.number), self._rows
-        columns = zip(*((r.discloser, r.number, r.parent, r.round, r.sigma) for r in rows), strict=True)
+        told = ((*row[:5], self._place_of(row.taken), row.rounding) for row in rows)
+        columns = zip(*told, strict=True)
         self._releases = Releases(*map(_join, self._releases, map(np.array, columns)))
         uses = [(before + place, *use) for place, row in enumerate(rows) for use in row.uses]
         if uses:
             self._uses = Uses(*map(_join, self._uses, map(np.array, zip(*uses, strict=True))))
         self._queries += [row.query for row in rows]
         self._rows = []
+
+    def _place_of(self, taken: tuple[float, ...]) -> int:
+        return self._multiples.setdefault(taken, len(self._multiples))
 
 
 def _join(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:

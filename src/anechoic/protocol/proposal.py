@@ -12,11 +12,14 @@ from typing import Any
 from anechoic.algorithms import Algorithm, Setting, find
 from anechoic.errors import BadInput
 from anechoic.privacy.schedules import CappedConstant, ScheduleName, named_schedule
+from anechoic.privacy.strategies import OWN, named_strategy
 from anechoic.problems.base import Problem
 from anechoic.settings import Count, Positive, Seed, build, check
 
 ROUNDING_SHARE = 2.0**-9
-"""How much of a record's 2C/b the rounding to the grid adds at most, where the grid is not proposed."""
+"""How much of a record's 2C/b the rounding to the grid adds at most, where the grid is not proposed.
+
+An eighth of it where noise is taken off in parts, which are rounded in every release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,9 @@ class Proposal:
         The algorithm's own formulas where they are left out.
     schedule : {'own', 'paper', 'capped', 'one-release'}
         'capped' takes ``releases``, or a cap that a machine drawn at random hardly ever meets.
+    strategy : str
+        How a machine's noise hangs together: 'own' (the algorithm's choice), 'independent', 'cancelling', 'square-root'
+        or 'banded:W'. A machine keeps the noise of as many releases as one takes off of.
     grid : float, optional
         γ, a power of two by default, such that rounding to it hardly adds to what a record moves.
     seed : int
@@ -57,11 +63,13 @@ class Proposal:
     step: Positive | None = None
     schedule: ScheduleName = "own"
     releases: Count | None = None
+    strategy: str = OWN
     grid: Positive | None = None
     seed: Seed = 0
 
     def __post_init__(self) -> None:
         check(self)
+        named_strategy(self.strategy)
         if find(self.algorithm).noise_by is None:
             raise BadInput(f"{self.algorithm} gives no privacy; a federation needs an algorithm that does")
         if self.releases is not None and self.schedule != "capped":
@@ -108,14 +116,17 @@ class Proposal:
                     self.step,
                     schedule,
                     grid,
+                    named_strategy(self.strategy),
                 )
             )
 
         if self.grid is not None:
             return build(self.grid)
         plain = build(None)
+        exact = all(multiple.is_integer() for multiple in plain.taken(1))
+        share = ROUNDING_SHARE if exact else ROUNDING_SHARE / 8
         smallest = 2 * plain.clip / plain.setting.records
-        return build(2.0 ** math.floor(math.log2(ROUNDING_SHARE * smallest / math.sqrt(problem.dimension))))
+        return build(2.0 ** math.floor(math.log2(share * smallest / math.sqrt(problem.dimension))))
 
     def binding(self, problem: Problem) -> str:
         """Return a digest of the settings and the problem: two runs that differ in anything differ in it."""

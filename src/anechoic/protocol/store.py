@@ -15,23 +15,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-
-from anechoic.algorithms.base import Algorithm, Memory
-from anechoic.engines.journal import Entry, Journal, Question, Reply
+from anechoic.algorithms.base import Algorithm, Keeps, Memory
+from anechoic.engines.journal import Entry, Journal, Question, Reply, nearest
 from anechoic.errors import BadInput, Refused
-from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
+from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use, read_taken, written
 from anechoic.protocol.database import Damaged, connect, reading, writing
 from anechoic.protocol.wire import pack, unpack
 
 FILE = "machine.sqlite"
-KIND = "anechoic machine, form 1"
+KIND = "anechoic machine, form 2"
 
 SCHEMA = """
 CREATE TABLE release (
     number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, round INTEGER NOT NULL, sigma REAL NOT NULL,
     first INTEGER NOT NULL, stop INTEGER NOT NULL, sensitivity REAL NOT NULL, query TEXT NOT NULL,
-    built_on INTEGER NOT NULL, entrusted INTEGER NOT NULL, at TEXT NOT NULL, chain TEXT NOT NULL
+    built_on INTEGER NOT NULL, entrusted INTEGER NOT NULL, taken TEXT NOT NULL, rounding REAL NOT NULL,
+    at TEXT NOT NULL, chain TEXT NOT NULL
 ) STRICT;
 CREATE TABLE held (
     number INTEGER PRIMARY KEY REFERENCES release, memory BLOB, reply BLOB NOT NULL, seal TEXT NOT NULL
@@ -67,6 +66,9 @@ class Row(NamedTuple):
     built_on: int
     """The release that the server said it had absorbed; ``parent`` where the algorithm builds on it, else 0."""
     entrusted: int
+    taken: str
+    """Which multiples of its ancestors' noise were taken off."""
+    rounding: float
     at: str
     chain: str
 
@@ -91,9 +93,9 @@ class Store(Journal):
 
     def __init__(self, directory: Path, bound: Bound | None = None, rule: Algorithm | None = None) -> None:
         self.path = directory if directory.is_file() else directory / FILE
-        self._blank: Memory = None if rule is None else rule.blank()
+        self._rule = rule
         self._dimension = 0 if rule is None else rule.problem.dimension
-        if not (self._blank is None or isinstance(self._blank, np.ndarray)):
+        if rule is not None and rule.keeps is Keeps.OTHER:
             raise BadInput("a store keeps one vector of whole numbers a release, or nothing")
         self._database = connect(self.path, KIND, SCHEMA, None if bound is None else _begin(bound))
         try:
@@ -138,11 +140,14 @@ class Store(Journal):
         for row in self.rows:
             if not row.entrusted:
                 use = Use(0, row.first, row.stop, row.sensitivity)
-                ledger.append(Release(0, row.number, row.parent, row.round, row.sigma, (use,), row.query))
+                taken = read_taken(row.taken)
+                ledger.append(
+                    Release(0, row.number, row.parent, row.round, row.sigma, (use,), row.query, taken, row.rounding)
+                )
         return ledger
 
     def held(self) -> list[int]:
-        """Return which releases can still be built on."""
+        """Return which releases can still be built on, or are still taken off by those that can."""
         with reading(self.path):
             kept = [number for (number,) in self._database.execute("SELECT number FROM held ORDER BY number")]
         return kept if self.acknowledged else [NO_PARENT, *kept]
@@ -154,8 +159,13 @@ class Store(Journal):
 
     def memory(self, number: int) -> Memory:
         """See :class:`Journal`."""
-        if number == NO_PARENT and not self.acknowledged:
-            return self._blank
+        if self._rule is None or number < self.acknowledged:
+            raise KeyError(number)
+        if number == NO_PARENT:
+            return self._rule.blank()
+        if self._rule.keeps is Keeps.NOISE:
+            line = nearest(number, self._parents, self._rule.reach)
+            return tuple(self._unpacked("memory", earlier) for earlier in line)
         return self._unpacked("memory", number)
 
     def reply_to(self, question: Question) -> Reply | None:
@@ -176,10 +186,13 @@ class Store(Journal):
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         row = Row(
             *(release.number, release.parent, release.round, release.sigma, use.first, use.stop, use.sensitivity),
-            *(release.query, entry.question.parent, int(entry.entrusted), at, ""),
+            *(release.query, entry.question.parent, int(entry.entrusted), written(release.taken), release.rounding),
+            *(at, ""),
         )
         row = row._replace(chain=link(self.rows[-1].chain if self.rows else self.about["root"], row))
-        memory, reply = None if entry.memory is None else pack(entry.memory), pack(entry.reply.message)
+        kept = entry.memory[:1] if isinstance(entry.memory, tuple) else [entry.memory]  # the rest is there already
+        memory = pack(kept[0]) if len(kept) and kept[0] is not None else None
+        reply = pack(entry.reply.message)
         held = (row.number, memory, reply, seal(row.chain, memory, reply))
         with writing(self._database, self.path):
             marks = ", ".join("?" * len(row))
@@ -191,12 +204,17 @@ class Store(Journal):
         """See :class:`Journal`."""
         if number <= self.acknowledged:
             return []
-        old = [known for known in self.held() if known < number]
+        needed = nearest(number, self._parents, 0 if self._rule is None else self._rule.reach)
+        old = [known for known in self.held() if known < number and known not in needed]
         with writing(self._database, self.path):
             self._database.execute("UPDATE about SET value = ? WHERE key = 'acknowledged'", (str(number),))
-            self._database.execute("DELETE FROM held WHERE number < ?", (number,))
+            self._database.executemany("DELETE FROM held WHERE number = ?", [(known,) for known in old])
         self.about["acknowledged"] = str(number)
         return old
+
+    @property
+    def _parents(self) -> dict[int, int]:
+        return {row.number: row.parent for row in self.rows}
 
     def _rows(self) -> list[Row]:
         names = ", ".join(Row._fields)
@@ -216,6 +234,10 @@ class Store(Journal):
                 raise Damaged(f"{self.path} is damaged: release {place} is missing")
             if not (0 <= row.parent < place and 0 <= row.built_on < place and row.first < row.stop):
                 raise Damaged(f"{self.path} is damaged: release {place} cannot be true")
+            try:
+                read_taken(row.taken)
+            except ValueError:
+                raise Damaged(f"{self.path} is damaged: release {place} takes off {row.taken!r}") from None
             chain = link(chain, row)
             if row.chain != chain:
                 raise Damaged(f"{self.path} is damaged: release {place} is not what was written")
@@ -226,14 +248,17 @@ class Store(Journal):
             self._check_held()
 
     def _check_held(self) -> None:
-        """Refuse a store in which what is kept is not all that is needed from the acknowledged release on."""
-        wanted = iter(self.rows[max(0, self.acknowledged - 1) :])
+        """Refuse a store in which what is kept is not what later releases need."""
+        found = []
         for number, memory, reply, sealed in self._database.execute("SELECT * FROM held ORDER BY number"):
-            row = next(wanted, None)
-            if row is None or row.number != number or sealed != seal(row.chain, memory, reply):
+            if not 0 < number <= self.releases or sealed != seal(self.rows[number - 1].chain, memory, reply):
                 raise Damaged(f"{self.path} is damaged: what is kept of release {number} is not what was written")
-        if next(wanted, None) is not None:
-            raise Damaged(f"{self.path} is damaged: a release that is still needed is not kept")
+            found.append(number)
+        older = [number for number in found if number < self.acknowledged]
+        reach = len(older) + 1 if self._rule is None else self._rule.reach
+        needed = nearest(self.acknowledged, self._parents, reach)[1:]
+        if found != sorted([*needed, *range(max(1, self.acknowledged), self.releases + 1)]):
+            raise Damaged(f"{self.path} is damaged: what is kept is not what later releases need")
 
     def _unpacked(self, column: str, number: int) -> Any:
         with reading(self.path):

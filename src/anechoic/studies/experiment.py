@@ -19,6 +19,7 @@ from anechoic.federation import Federation
 from anechoic.participation import Given, Participation
 from anechoic.privacy.noise import generator
 from anechoic.privacy.schedules import ScheduleName, named_schedule
+from anechoic.privacy.strategies import OWN, named_strategy
 from anechoic.problems import Ball, BinaryLogistic, Huber, LeastSquares, LinearModel, SmoothedHinge, Softmax
 from anechoic.records import Vector
 from anechoic.settings import Count, Positive, Seed, build, check
@@ -72,7 +73,7 @@ class Experiment:
         uniform participation every record of the data is used once, as in the paper.
     evaluations : int
         At how many rounds the model is measured on the way by ``anechoic train``. Changes nothing else.
-    algorithm, machines, participants, rounds, batch, rho, clip, step, schedule, split, alpha, engine, seed
+    algorithm, machines, participants, rounds, batch, rho, clip, step, schedule, strategy, split, alpha, engine, seed
         As in :func:`anechoic.train` and :func:`anechoic.federate`.
     """
 
@@ -96,6 +97,7 @@ class Experiment:
     clip: Positive | None = None
     step: Positive | None = None
     schedule: ScheduleName = "own"
+    strategy: str = OWN
     when_dry: WhenDry = "refuse"
     split: Split = "iid"
     alpha: Positive = 1.0
@@ -107,6 +109,7 @@ class Experiment:
     def __post_init__(self) -> None:
         check(self)
         find(self.algorithm)
+        named_strategy(self.strategy)
         check_source(self.data, self.table, self.synthetic)
         if self.participants > self.machines:
             raise BadInput(f"{self.participants} participants a round are more than the {self.machines} machines")
@@ -194,6 +197,7 @@ def run(
         clip=experiment.clip,
         step=experiment.step,
         schedule=named_schedule(experiment.schedule, rounds, experiment.participants / experiment.machines),
+        strategy=named_strategy(experiment.strategy),
         seed=experiment.seed,
         engine=experiment.engine,
         when_dry=experiment.when_dry,

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from anechoic.errors import BadInput
-from anechoic.privacy.ledger import Ledger, Releases, Uses
+from anechoic.privacy.ledger import Ledger, Releases, Uses, read_taken, written
 
 HEAD = (*Releases._fields, *Uses._fields[1:], "query")
 _WIDTH = len(Releases._fields)
+_TAKEN = Releases._fields.index("taken")
 
 
 def to_csv(ledger: Ledger) -> str:
@@ -21,7 +22,8 @@ def to_csv(ledger: Ledger) -> str:
     releases, uses = ledger.releases, ledger.uses
     idle = np.setdiff1d(np.arange(len(ledger)), uses.release)
     rows = np.concatenate([uses.release, idle])
-    columns = [column[rows].tolist() for column in releases]
+    multiples = [written(taken) for taken in ledger.multiples]
+    columns = [column[rows].tolist() for column in releases._replace(taken=np.array(multiples)[releases.taken])]
     columns += [column.tolist() + [""] * len(idle) for column in uses[1:]]
     columns.append([ledger.queries[row] for row in rows.tolist()])
     lines = list(zip(*columns, strict=True))
@@ -46,15 +48,18 @@ def from_csv(text: str) -> Ledger:
         raise BadInput(f"a ledger has the columns {', '.join(HEAD)}")
     places: dict[tuple[str, ...], int] = {}
     uses = [(places.setdefault(tuple(row[:_WIDTH]), len(places)), *row[_WIDTH:-1]) for row in rows]
+    kinds: dict[str, int] = {}
+    told = [(*row[:_TAKEN], kinds.setdefault(row[_TAKEN], len(kinds)), *row[_TAKEN + 1 :]) for row in places]
     ledger = Ledger()
     ledger.extend(
-        Releases(*_columns(Releases._fields, list(places))),
+        Releases(*_columns(Releases._fields, told)),
         Uses(*_columns(Uses._fields, [use for use in uses if use[1]])),
+        [read_taken(kind) for kind in kinds],
     )
     return ledger
 
 
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[Any]:
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
-    kinds = [np.float64 if name in ("sigma", "sensitivity") else np.int64 for name in names]
+    kinds = [np.float64 if name in ("sigma", "sensitivity", "rounding") else np.int64 for name in names]
     return [np.array(column, dtype=str).astype(kind) for column, kind in zip(columns, kinds, strict=True)]

@@ -9,7 +9,9 @@ import numpy as np
 
 from anechoic.algorithms import Algorithm, Keeps
 from anechoic.algorithms.base import Floats
+from anechoic.algorithms.mu2 import Mu2
 from anechoic.engines.collective import server_noise
+from anechoic.engines.law import covariance
 from anechoic.engines.plan import Plan
 from anechoic.engines.run import Run
 from anechoic.federation import Federation
@@ -36,7 +38,7 @@ def noise_over_rounds(run: Run, federation: Federation) -> dict[str, Any]:
         each = np.bincount(trace.round_of, share, trace.rounds).astype(np.float64)
         predicted = each if algorithm.keeps is Keeps.SIGNAL else np.cumsum(each)
         if algorithm.keeps is Keeps.NOISE:
-            predicted = last_noise(trace, share)
+            predicted = noise_in_sums(covariance(trace, share, algorithm.strategy))
     noise, measured = np.zeros(algorithm.problem.dimension), np.zeros(trace.rounds)
     dtype = federation.pool.features.dtype
     for index, drawn in enumerate(server_noise(algorithm, plan, run.seed, dtype)):
@@ -50,32 +52,33 @@ def noise_over_rounds(run: Run, federation: Federation) -> dict[str, Any]:
     }
 
 
-def last_noise(trace: Trace, variances: Floats) -> Floats:
-    """Return Σ over machines of the variance of the noise that each sent last, after every round (lem:qNoise).
+def noise_in_sums(bands: Floats) -> Floats:
+    """Return the variance of U_1 + … + U_t for every t, given the lower bands of the covariance of the U_t.
 
-    >>> last_noise(Trace.of(2, [[0, 1], [0], [1]]), np.array([1.0, 4.0, 2.0, 8.0])).tolist()
+    >>> noise_in_sums(np.array([[5.0, 3.0, 12.0], [-1.0, 0.0, 0.0], [-4.0, 0.0, 0.0]])).tolist()
     [5.0, 6.0, 10.0]
     """
-    gained = np.bincount(trace.round_of, variances, trace.rounds)
-    later = np.flatnonzero(trace.previous >= 0)
-    lost = np.bincount(trace.round_of[later], variances[trace.previous[later]], trace.rounds)
-    return np.cumsum(gained - lost)
+    rounds = bands.shape[1]
+    gained = bands[0].copy()
+    for gap, band in enumerate(bands[1:], start=1):
+        gained[gap:] += 2 * band[: rounds - gap]
+    return np.cumsum(gained)
 
 
 def noise_in_mean(algorithm: Algorithm, trace: Trace) -> float:
     """Return the deviation a coordinate of the noise in the mean of all that an algorithm of the tables steps along.
 
-    That is Σ_t q̃_t/Σ_t α_t where noise is cancelled, and the plain mean of the messages otherwise; of a localised
-    algorithm, that of its first phase, which has most of the records. ``trace`` is who takes part in those rounds.
-
-    Cancelled noise counts for as many rounds as pass until its machine's next message, so it is
-    Σ_k σ_k² d_k²/m² over the releases k, over (Σ_t α_t)² = (T(T + 1)/2)².
+    That is Σ_t q̃_t/Σ_t α_t for sums of corrections, in which a message counts for all rounds that are left, and the
+    plain mean of the messages otherwise; of a localised algorithm, that of its first phase, which has most of the
+    records. ``trace`` is who takes part in those rounds.
     """
     sigma = algorithm.scale(0, trace.number, np.full(len(trace.who), algorithm.largest_sensitivity(0)))
-    lasting, total = np.ones(len(trace.who)), float(trace.rounds)
-    if algorithm.keeps is Keeps.NOISE:
-        ends = np.full(len(trace.who), trace.rounds)
-        later = np.flatnonzero(trace.previous >= 0)
-        ends[trace.previous[later]] = trace.round_of[later]
-        lasting, total = ends - trace.round_of, trace.rounds * (trace.rounds + 1) / 2
-    return math.sqrt(float(np.sum((sigma * lasting) ** 2))) / (algorithm.setting.participants * total)
+    bands = covariance(trace, (sigma / algorithm.setting.participants) ** 2, algorithm.strategy)
+    counts = np.ones(trace.rounds)
+    if isinstance(algorithm, Mu2):
+        counts = np.arange(trace.rounds, 0.0, -1.0)
+    variance = sum(
+        (1 if gap == 0 else 2) * float(band[: trace.rounds - gap] @ (counts[gap:] * counts[: trace.rounds - gap]))
+        for gap, band in enumerate(bands)
+    )
+    return math.sqrt(variance) / float(counts.sum())
