@@ -182,7 +182,8 @@ class Replay:
         fresh: dict[int, Vector] = {}
         for k, (message, parent) in enumerate(zip(self.messages, self.parents, strict=True), start=1):
             signal = ask(silent, k, 0)
-            line, ancestor = [], parent
+            line: list[Vector] = []
+            ancestor = parent
             while ancestor and (self.algorithm.reach is None or len(line) < self.algorithm.reach):
                 line.append(fresh[ancestor])
                 ancestor = self.parents[ancestor - 1]
