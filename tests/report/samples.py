@@ -36,6 +36,7 @@ def reproduction() -> dict[str, Any]:
         "curves": _curves(),
         "epsilon": _epsilon(),
         "noise": _noise(),
+        "left": _left(),
         "spent": _spent(),
         "rates": _rates(),
         "settings": {"data": "mnist", "diameter": 0.1, "machines": 100, "clip": None, "grid": {"rho": [4, 8, 12]}},
@@ -259,6 +260,15 @@ def _noise() -> list[dict[str, Any]]:
             "measured": [(start + slope * t) * float(rng.normal(1, 0.02)) for t in rounds],
         }
         for name, (start, slope) in laws.items()
+    ]
+
+
+def _left() -> list[dict[str, Any]]:
+    lengths = {"noise-cancelling": 17.0, "noisy-sgd": 28.0, "localized-minibatch": 2.5}
+    return [
+        {"algorithm": name, "rho": rho, "participants": participants, "noise": length / rho, "gradient": 1.04}
+        for rho, participants in _SETTINGS
+        for name, length in lengths.items()
     ]
 
 

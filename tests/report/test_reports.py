@@ -14,7 +14,19 @@ from anechoic.report.reproduction import CELL_COLUMNS
 from anechoic.report.words import name
 from anechoic.studies.paper import ALGORITHMS, TABLES
 
-LISTS = ("cells", "verdicts", "comparisons", "choices", "timing", "curves", "epsilon", "noise", "spent", "rates")
+LISTS = (
+    "cells",
+    "verdicts",
+    "comparisons",
+    "choices",
+    "timing",
+    "curves",
+    "epsilon",
+    "noise",
+    "left",
+    "spent",
+    "rates",
+)
 
 
 def shown(page: Page) -> dict[str, list[list[str]]]:

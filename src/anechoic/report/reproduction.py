@@ -32,7 +32,7 @@ def page(report: Report) -> Page:
     report : mapping
         ``title``, ``command``, ``created``, ``versions``, ``seeds`` and ``settings``; ``cells`` as in ``results.json``;
         and lists of plain entries: ``verdicts``, ``comparisons``, ``choices``, ``timing``, ``curves``, ``epsilon``,
-        ``noise``, ``spent`` and ``rates``.
+        ``noise``, ``left``, ``spent`` and ``rates``.
     """
     looks = _looks(report)
 
@@ -46,7 +46,7 @@ def page(report: Report) -> Page:
         "Time": [*_timing(report)],
         "Accuracy over the run": figure("curves", pictures.curves),
         "Accuracy against privacy": figure("epsilon", pictures.epsilon),
-        "The noise that the server sees": figure("noise", pictures.noise),
+        "The noise that the server sees": [*figure("noise", pictures.noise), *_left(report)],
         "Budgets": figure("spent", pictures.spent),
         "Rates": [*figure("rates", pictures.rates), *_rates(report)],
         "Every cell": [*_cells(report)],
@@ -193,6 +193,23 @@ def _timing(report: Report) -> Iterator[Block]:
             ),
             rows=tuple(rows),
             grouped=True,
+        )
+
+
+def _left(report: Report) -> Iterator[Block]:
+    found = {(row["algorithm"], row["rho"], row["participants"]): row for row in report.get("left") or []}
+    settings = dict.fromkeys((rho, participants) for _, rho, participants in found)
+    shares = {key: row["noise"] / row["gradient"] for key, row in found.items()}
+    if found:
+        yield Table(
+            title="The noise that is left in the mean gradient",
+            note="Its length over that of the true gradient at x_0: a run steps along the mean of all that the server "
+            "receives, and of the localised methods' first phase. By the law, not drawn.",
+            columns=(Column("setting", number=False), *(Column(name(algorithm)) for algorithm in ALGORITHMS)),
+            rows=tuple(
+                (setting(*key), *(fixed(shares.get((algorithm, *key)), 2) for algorithm in ALGORITHMS))
+                for key in settings
+            ),
         )
 
 
