@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from anechoic.errors import BadInput, Unavailable
@@ -19,6 +21,9 @@ PASSING = {
     for name in ("BUSY", "CANTOPEN", "FULL", "INTERRUPT", "IOERR", "LOCKED", "NOMEM", "PERM", "PROTOCOL", "READONLY")
 }
 """What SQLite says of the moment and not of the file."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
+"""What the operating system says of the moment and not of the file."""
 
 
 class Damaged(BadInput):
@@ -35,30 +40,60 @@ def connect(path: Path, kind: str, schema: str = "", about: Mapping[str, str] | 
     another kind, one that is damaged, and one that is not there if ``about`` is None, are refused.
     """
     try:
-        if about is not None:
+        if about is not None and not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        elif not path.is_file() or not path.stat().st_size:
+            _make(path, schema, {"kind": kind, **about})
+        if not path.is_file():
             raise BadInput(f"there is no {kind} at {path}")
-        database = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-    except (OSError, sqlite3.Error) as error:
-        raise BadInput(f"{path} cannot be opened: {error}") from None
+        if not path.stat().st_size:
+            raise Damaged(f"{path} is damaged: it is empty; keep it as it is, and see docs/deploy.md")
+        database = _opened(path)
+    except OSError as error:
+        kind_of = Unavailable if error.errno in FULL else BadInput
+        raise kind_of(f"{path} cannot be opened: {error.strerror}") from None
     try:
         with reading(path):
-            for pragma in PRAGMAS:
-                database.execute(f"PRAGMA {pragma}").fetchone()
             database.execute("BEGIN EXCLUSIVE")
-            if about is not None and not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                database.execute("CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT")
-                database.executemany("INSERT INTO about VALUES (?, ?)", {"kind": kind, **about}.items())
-                for statement in filter(str.strip, schema.split(";")):
-                    database.execute(statement)
             database.execute("COMMIT")
             _check(database, path, kind)
     except BaseException:
         database.close()
         raise
     return database
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    with reading(path):
+        database = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        for pragma in PRAGMAS:
+            database.execute(f"PRAGMA {pragma}").fetchone()
+    return database
+
+
+def _make(path: Path, schema: str, about: Mapping[str, str]) -> None:
+    """Make a file beside its place and give it its name when it is whole, unless another process was quicker.
+
+    So a file that is there is never a new one, however little it holds: it is not taken for a fresh start.
+    """
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        with closing(_opened(beside)) as database, reading(path):
+            database.execute("BEGIN EXCLUSIVE")
+            database.execute("CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT")
+            database.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+            for statement in filter(str.strip, schema.split(";")):
+                database.execute(statement)
+            database.execute("COMMIT")
+        with suppress(FileExistsError):
+            os.link(beside, path)
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    finally:
+        beside.unlink()
 
 
 def _check(database: sqlite3.Connection, path: Path, kind: str) -> None:
