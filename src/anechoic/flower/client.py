@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +11,15 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import ClientAppCallable, Mod
 
-from anechoic.errors import AnechoicError, BadInput, Unavailable
+from anechoic.errors import AnechoicError, BadInput, Refused, Unavailable
 from anechoic.flower import messages
 from anechoic.privacy.noise import NoiseSource
 from anechoic.problems.base import Problem
 from anechoic.protocol.node import Node
 from anechoic.protocol.policy import Policy
 from anechoic.records import Records
+
+LOG = logging.getLogger(__name__)
 
 Load = Callable[[Context], tuple[Problem, Records]]
 """Returns the problem and the machine's own private records."""
@@ -75,7 +78,7 @@ def reply(
         began = time.monotonic()
         proposal = messages.read_proposal(message.content)
         directory, policy = place(context)
-        node = Node(*load(context), directory, policy, None if noise is None else noise(context))
+        node = _node(context, load, directory, policy, None if noise is None else noise(context))
         if messages.asks(message.content):
             answer = node.answer(proposal, messages.read_ask(message.content))
             content = messages.answer_record(answer, time.monotonic() - began)
@@ -83,7 +86,20 @@ def reply(
             content = messages.enrolled_record(node.enrol(proposal))
     except AnechoicError as refusal:
         content = messages.refusal_record(str(refusal), again=isinstance(refusal, Unavailable))
+    except Exception:
+        # Flower would tell the server what the exception says, and nobody knows what of the records is in that.
+        LOG.exception("the machine failed, and tells the server no more than that")
+        content = messages.refusal_record("the machine failed; its own log says how", again=False)
     return Message(content, reply_to=message)
+
+
+def _node(context: Context, load: Load, directory: Path, policy: Policy, noise: NoiseSource | None) -> Node:
+    """Return the machine. What is wrong with its records is said in its own log alone: the sentence may quote them."""
+    try:
+        return Node(*load(context), directory, policy, noise)
+    except Exception as error:
+        LOG.error("the machine's records cannot be used: %s", error, exc_info=not isinstance(error, AnechoicError))
+        raise Refused("the machine's records cannot be used; its own log says why") from None
 
 
 def place(context: Context) -> tuple[Path, Policy]:
@@ -91,7 +107,7 @@ def place(context: Context) -> tuple[Path, Policy]:
     own, run = context.node_config, context.run_config
     if STATE in own:
         directory = shared = Path(str(own[STATE]))
-    elif SHARED in run and "partition-id" in own:
+    elif SHARED in run and "partition-id" in own and POLICY not in own:
         shared = Path(str(run[SHARED]))
         directory = shared / f"machine-{own['partition-id']}"
     else:
