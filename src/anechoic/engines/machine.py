@@ -16,6 +16,7 @@ from anechoic.algorithms.base import Algorithm, Keeps, Memory, Query
 from anechoic.engines.journal import Entry, InMemory, Journal, Question, Reply
 from anechoic.errors import Refused
 from anechoic.privacy.budget import Budget
+from anechoic.privacy.entropy import SHARE
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
 from anechoic.privacy.noise import NoiseSource
 from anechoic.records import Records
@@ -89,6 +90,9 @@ class Machine:
                 f"machine {self.index} has run dry: it holds {self.records.size} records and release {number} "
                 f"would use records {first} to {stop}"
             )
+        grid = algorithm.setting.grid
+        if grid is not None and not number * clip / grid < SHARE:
+            raise Refused(f"a grid of {grid:g} is too fine for messages of whole numbers: choose a coarser one")
         use = Use(self.index, first, stop, algorithm.sensitivity(stop - first))
         signal = algorithm.problem.clipped_sum(
             algorithm.contribution(query, memory), self.records.rows(slice(first, stop)), clip
@@ -97,7 +101,6 @@ class Machine:
             # Only a user's own problem can come here. To refuse would say something about the records.
             LOG.warning("the gradients of machine %d are not finite and count as zero", self.index)
             signal = np.zeros_like(signal)
-        grid = algorithm.setting.grid
         if grid is not None:
             signal = np.rint(signal.astype(np.float64) / grid)
         sigma = 0.0

@@ -113,7 +113,7 @@ class Budget:
         with np.errstate(divide="ignore", invalid="ignore"):
             costs = self._costs + np.where(shift == 0, 0.0, shift / sigma) ** 2
         spent = float(np.sqrt(costs.max(initial=0.0)))
-        if spent > self.rho * (1 + ROUNDING):
+        if not spent <= self.rho * (1 + ROUNDING):  # refuses NaN too
             raise Refused(f"the release would spend ρ = {spent:.4g} of a budget of ρ = {self.rho:.4g}")
         self._costs = costs
         self._shifts[number] = shift[: self._count].copy()

@@ -19,6 +19,10 @@ from anechoic.records import Vector
 EXACT = 2**53
 """Whole numbers below this are exact as double-precision floats, and so are their sums."""
 
+SHARE = EXACT // 4
+"""What the signal of a message, its fresh noise and the noise that it takes off may each come to, so that whether a
+message is exact never depends on records or noise: a machine refuses beforehand what could be larger."""
+
 CHUNK = 8192
 """How many coordinates OpenDP draws in one call, each of them an object of Python's on the way in and out."""
 
@@ -30,7 +34,7 @@ class DiscreteGaussian(NoiseSource):
     seeded: ClassVar[bool] = False
 
     def draw(self, number: int, sigma: float, dimension: int) -> Vector:
-        """Return ``dimension`` independent draws; whole numbers as floats, each below 2⁵³. See :class:`NoiseSource`."""
+        """Return ``dimension`` independent draws; whole numbers as floats, each below 2⁵¹. See :class:`NoiseSource`."""
         if sigma == 0:
             return np.zeros(dimension)
         check_exact(sigma)
@@ -43,8 +47,8 @@ class DiscreteGaussian(NoiseSource):
 
 
 def check_exact(sigma: float) -> None:
-    """Refuse a parameter for which draws, or sums of them, could come to 2⁵³."""
-    if not 0 < sigma < EXACT / 64:
+    """Refuse a parameter for which a draw could come to 2⁵¹; one beyond 64 deviations happens once in e²⁰⁴⁸."""
+    if not 0 < sigma < SHARE / 64:
         raise BadInput(f"noise of deviation {sigma:g} grid steps cannot be kept exact: choose a coarser grid")
 
 

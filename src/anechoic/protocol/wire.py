@@ -47,9 +47,9 @@ def pack(whole: Vector) -> bytes:
     >>> pack(np.array([1.0, -2.0, 300.0])).hex()
     '020100feff2c01'
     """
-    numbers = whole.astype("<i8")
-    if not (np.array_equal(numbers, whole) and (np.abs(whole) < EXACT).all()):
+    if not ((np.abs(whole) < EXACT).all() and np.array_equal(whole, np.rint(whole))):
         raise BadInput("a message must consist of whole numbers below 2⁵³")
+    numbers = whole.astype("<i8")
     low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
     width = 1 + max(high.bit_length(), (~low).bit_length()) // 8
     return bytes([width]) + numbers.view(np.uint8).reshape(-1, 8)[:, :width].tobytes()
