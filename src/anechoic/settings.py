@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
@@ -27,6 +28,9 @@ class Limits(NamedTuple):
     high: float = math.inf
     words: str = ""
 
+
+LARGEST = sys.float_info.max
+"""No number in settings is larger, so that whole ones can become floats too."""
 
 Count = Annotated[int, Limits(low=1, words="of at least 1")]
 Seed = Annotated[int, Limits(low=0, words="of at least 0")]
@@ -119,7 +123,7 @@ def _part(name: str, value: Any, kind: Any) -> Any:
 def _number(name: str, value: Any, base: type[int] | type[float], limits: Limits) -> int | float:
     words = "whole number" if base is int else "finite number"
     right = isinstance(value, (int, np.integer) if base is int else (int, float, np.integer, np.floating))
-    right = right and not isinstance(value, bool) and math.isfinite(value)
+    right = right and not isinstance(value, bool) and (abs(value) <= LARGEST)
     if not (right and limits.low <= value <= limits.high):
         raise BadInput(f"{name} must be a {' '.join((words, limits.words)).strip()}, not {value!r}")
     return base(value)

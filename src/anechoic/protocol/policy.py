@@ -87,7 +87,7 @@ class Policy:
                 raise Refused(
                     f"{proposal.algorithm} trusts the server with messages without noise; the policy does not"
                 )
-        elif proposal.rho > self.budget * (1 + 1e-9):
+        if proposal.rho > self.budget * (1 + 1e-9):
             raise Refused(f"the run is for ρ = {proposal.rho:.4g}, over the policy's budget of ρ = {self.budget:.4g}")
         if self.clip is not None and rule.clip > self.clip * (1 + 1e-12):
             raise Refused(f"the run clips to {rule.clip:.6g}, over the policy's clip of {self.clip:.6g}")

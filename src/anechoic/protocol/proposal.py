@@ -7,19 +7,23 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from anechoic.algorithms import Algorithm, Setting, find
 from anechoic.errors import BadInput
 from anechoic.privacy.schedules import CappedConstant, ScheduleName, named_schedule
 from anechoic.privacy.strategies import OWN, named_strategy
 from anechoic.problems.base import Problem
-from anechoic.settings import Count, Positive, Seed, build, check
+from anechoic.settings import Limits, Positive, Seed, build, check
 
 ROUNDING_SHARE = 2.0**-9
 """How much of a record's 2C/b the rounding to the grid adds at most, where the grid is not proposed.
 
 An eighth of it where noise is taken off in parts, which are rounded in every release."""
+
+Many = Annotated[int, Limits(1, 1e9, "from 1 to a billion")]
+Rounds = Annotated[int, Limits(1, 1e7, "from 1 to ten million")]
+"""Beyond these a machine would take long to work out what is proposed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +57,16 @@ class Proposal:
 
     run: str
     algorithm: str = "noise-cancelling"
-    machines: Count
-    participants: Count
-    rounds: Count
+    machines: Many
+    participants: Many
+    rounds: Rounds
     rho: Positive
-    batch: Count = 1
-    records: Count | None = None
+    batch: Many = 1
+    records: Many | None = None
     clip: Positive | None = None
     step: Positive | None = None
     schedule: ScheduleName = "own"
-    releases: Count | None = None
+    releases: Many | None = None
     strategy: str = OWN
     grid: Positive | None = None
     seed: Seed = 0
@@ -70,6 +74,8 @@ class Proposal:
     def __post_init__(self) -> None:
         check(self)
         named_strategy(self.strategy)
+        if not (self.run.isprintable() and 0 < len(self.run) <= 200):
+            raise BadInput("run must be a name of 1 to 200 printable characters")
         if find(self.algorithm).noise_by is None:
             raise BadInput(f"{self.algorithm} gives no privacy; a federation needs an algorithm that does")
         if self.releases is not None and self.schedule != "capped":
