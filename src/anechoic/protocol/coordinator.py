@@ -8,6 +8,7 @@ questions that :meth:`Coordinator.questions` gives and hands in what came of the
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from anechoic.engines.server import Server
 from anechoic.errors import BadInput, Refused
 from anechoic.privacy.budget import Budget
 from anechoic.privacy.entropy import EXACT, DiscreteGaussian
-from anechoic.privacy.ledger import Release
+from anechoic.privacy.ledger import Release, Use
 from anechoic.privacy.noise import NoiseSource, generator
 from anechoic.problems.base import Problem
 from anechoic.protocol.checkpoints import Checkpoint, Checkpoints
@@ -84,12 +85,12 @@ class Coordinator:
         self._numbers = {identity: number for identity, (number, _) in machines.items()}
         self._seen = dict(machines.values())
         self.round, self._absorbed = 0, dict[int, int]()
-        if rounds:
+        if rounds or not isinstance(resume, bool):
             checkpoint = self.checkpoints.load(self.rule, rounds[-1] if resume is True else int(resume))
             self.round, self._absorbed = checkpoint.round, checkpoint.absorbed
             self.server.state, self.server.parent = checkpoint.state, checkpoint.parent
         else:
-            self._checkpoint()
+            self._checkpoint(0, {})
         parents = {self.server.parent} - {0}
         self.server.budget = Budget.of(self.proposal.rho, self.server.ledger, parents)
         self._acknowledged = self.checkpoints.oldest_absorbed()
@@ -152,6 +153,7 @@ class Coordinator:
 
     def absorb(self, number: int, answer: Answer) -> bool:
         """Take an answer into the round if it counts, and close the round if it is full; tell whether it counted."""
+        self._seen[number] = max(self._seen[number], answer.number)
         late = answer.question != self._question or answer.parent != self._absorbed.get(number, 0)
         if late or number in self._taken or len(self._taken) >= self.proposal.participants or self.done:
             return False
@@ -159,18 +161,27 @@ class Coordinator:
             message = unpack(answer.message, self.rule.problem.dimension)
             if not answer.number > 0 or answer.number <= answer.parent:
                 raise BadInput(f"release {answer.number} cannot be built on release {answer.parent}")
-            if self.rule.noise_by == "server" and answer.use is None:
-                raise BadInput("the server keeps the ledger and was not told which records were used")
+            if (np.abs(message) >= EXACT / self.proposal.participants).any():
+                raise BadInput("a message holds numbers whose sum would not be exact: propose a coarser grid")
+            self._check_use(answer.use)
         except BadInput as error:
             self.leave(number, str(error))
             return False
         self._asked.discard(number)
         self._silent.discard(number)
-        self._seen[number] = max(self._seen[number], answer.number)
         self._taken[number] = (answer, message)
         if len(self._taken) == self.proposal.participants:
             self._close()
         return True
+
+    def _check_use(self, use: Use | None) -> None:
+        """Refuse what would make the ledger of a trusted server say less than the truth."""
+        if self.rule.noise_by != "server":
+            return
+        if use is None:
+            raise BadInput("the server keeps the ledger and was not told which records were used")
+        if not math.isclose(use.sensitivity, self.rule.sensitivity(use.stop - use.first), rel_tol=1e-9):
+            raise BadInput(f"one of {use.stop - use.first} records does not move a message by {use.sensitivity:.6g}")
 
     def silent(self, number: int) -> None:
         """Note that a machine did not answer in time; another is asked in its place."""
@@ -220,16 +231,16 @@ class Coordinator:
         taken = sorted(self._taken.items())
         uses = [answer.use._replace(owner=number) for number, (answer, _) in taken if answer.use is not None]
         release = self.server.absorb(self._query, [message for _, (_, message) in taken], uses)
-        self._absorbed = self._absorbed | {number: answer.number for number, (answer, _) in taken}
-        self.round += 1
-        self._checkpoint(release)
+        absorbed = self._absorbed | {number: answer.number for number, (answer, _) in taken}
+        self._checkpoint(self.round + 1, absorbed, release)
+        self.round, self._absorbed = self.round + 1, absorbed
         self._acknowledged = self.checkpoints.oldest_absorbed()
         self._begin_round()
 
-    def _checkpoint(self, release: Release | None = None) -> None:
+    def _checkpoint(self, after: int, absorbed: dict[int, int], release: Release | None = None) -> None:
         state = self.server.state
         estimate = getattr(state, "estimate", None)
         if estimate is not None and not (np.abs(estimate) < EXACT).all():
             raise Refused("the sum of the messages is too large to be exact: propose a coarser grid")
-        checkpoint = Checkpoint(self.round, state, self._absorbed, self.server.parent)
+        checkpoint = Checkpoint(after, state, absorbed, self.server.parent)
         self.checkpoints.write(checkpoint, self._seen, release)
