@@ -82,11 +82,8 @@ class Policy:
         """Refuse a proposal that does not fit, with a sentence that says what would."""
         if self.runs is not None and proposal.run not in self.runs:
             raise Refused(f"the policy allows the runs {', '.join(self.runs)}, not {proposal.run!r}")
-        if rule.noise_by == "server":
-            if not self.trust_server:
-                raise Refused(
-                    f"{proposal.algorithm} trusts the server with messages without noise; the policy does not"
-                )
+        if rule.noise_by == "server" and not self.trust_server:
+            raise Refused(f"{proposal.algorithm} trusts the server with messages without noise; the policy does not")
         if proposal.rho > self.budget * (1 + 1e-9):
             raise Refused(f"the run is for ρ = {proposal.rho:.4g}, over the policy's budget of ρ = {self.budget:.4g}")
         if self.clip is not None and rule.clip > self.clip * (1 + 1e-12):
