@@ -47,8 +47,8 @@ class DiscreteGaussian(NoiseSource):
 
 
 def check_exact(sigma: float) -> None:
-    """Refuse a parameter for which a draw could come to 2⁵¹; one beyond 64 deviations happens once in e²⁰⁴⁸."""
-    if not 0 < sigma < SHARE / 64:
+    """Refuse a parameter for which a draw could come to 2⁵¹; one beyond 32 deviations happens once in e⁵¹²."""
+    if not 0 < sigma <= SHARE / 32:
         raise BadInput(f"noise of deviation {sigma:g} grid steps cannot be kept exact: choose a coarser grid")
 
 
