@@ -10,7 +10,7 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
-.PHONY: help setup check test browser reproduce results bench mutants study-theory
+.PHONY: help setup check test browser reproduce results bench mutants liars study-theory
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ results: $(READY) ## The committed results at the full number of seeds, and the 
 
 mutants: $(READY) ## Break the privacy code on purpose; every break must turn a test red
 	$(BIN)/python tests/mutants/mutants.py
+
+liars: $(READY) ## A lying server: 12,000 messages to machines with real stores (about 5 minutes)
+	$(BIN)/python -m tests.chaos.liars --tries 12000 --out results/chaos
 
 study-theory: $(READY) ## Fit the convergence theorems' exponents on a problem with known optimum
 	$(BIN)/python -m anechoic.studies.theory --out results/theory

@@ -50,6 +50,7 @@ SLACK = 1 + 1e-9
 JUNK: list[Any] = [-1, 2**62, -(2**63), 0.5, math.nan, math.inf, "", "x" * 5000, b"", b"\xff" * 9, True, [], [1], ["a"]]
 ALGORITHMS = ("noise-cancelling", "noise-cancelling", "noise-cancelling", "fresh-noise", "noisy-sgd")
 ALGORITHMS += ("full-participation", "localized-minibatch", "localized-accelerated")
+STRATEGIES = ("independent", "cancelling", "square-root", "banded:2", "banded:3")
 UNFORESEEN = ("the machine failed", "records cannot be used")
 """What a machine says of errors that nobody thought of."""
 
@@ -116,20 +117,29 @@ class Victim:
         if (draw.number, answer.number, answer.parent) != (answer.number, len(self.got) + 1, said["parent"]):
             return f"release {answer.number} after {len(self.got)}, on {answer.parent}, with the noise of {draw.number}"
         correction = whole_numbers(answer.message, dimension) - draw.vector.astype(np.int64)
-        ancestor = answer.parent
-        while ancestor and rule.keeps is not Keeps.NOTHING:
-            correction += self.got[ancestor].fresh if rule.keeps is Keeps.NOISE else -self.got[ancestor].correction
-            ancestor = 0 if rule.keeps is Keeps.NOISE else self.got[ancestor].parent
+        line, earlier = [], answer.parent
+        while earlier and rule.linked:
+            line.append(self.got[earlier])
+            earlier = line[-1].parent
+        taken: tuple[float, ...] = (1.0,)
+        if rule.keeps is Keeps.SIGNAL:
+            correction -= sum(release.correction for release in line)
+        else:
+            taken = rule.strategy.taken(len(line)) if rule.keeps is Keeps.NOISE else ()
+            off = sum(multiple * release.fresh for multiple, release in zip(taken, line, strict=False))
+            correction += np.rint(off).astype(np.int64)
         rounding = grid * math.sqrt(dimension)
         if not np.linalg.norm(correction * grid) <= (rule.clip + rounding / 2) * SLACK:
             return f"release {answer.number} holds a correction outside the clip"
         first, stop = rule.span(said["phase"], self.records.size, answer.number)
         if not 0 <= first < stop <= self.records.size:
             return f"release {answer.number} would need records {first} to {stop} of {self.records.size}"
-        linked = answer.parent and rule.keeps is not Keeps.NOTHING
-        shift = self.got[answer.parent].shift.copy() if linked else np.zeros(self.records.size)
+        shift = np.zeros(self.records.size)
+        for multiple, release in zip(taken, line, strict=False):
+            shift += multiple * release.shift
+        shift[np.any([release.shift > 0 for release in line], axis=0)] += rounding * any(c % 1 for c in taken)
         shift[first:stop] += 2 * rule.clip / (stop - first) + rounding
-        self.got[answer.number] = Got(answer.parent, correction, draw.vector.astype(np.int64), shift)
+        self.got[answer.number] = Got(answer.parent, correction, draw.vector, shift)
         self.costs += (shift / (draw.sigma * grid)) ** 2
         if not self.rho <= self.budget * SLACK:
             return f"release {answer.number} brings ρ to {self.rho}, over the budget of {self.budget}"
@@ -256,6 +266,7 @@ class Liar:
             return self._changed(**{str(self.rng.choice(names)): extreme[self.rng.integers(len(extreme))]})
         broken = ["", "{", "[]", "null", "1" * 5000, "[" * 5000, '{"run": "\\ud800"}', "{}"]
         broken += [self._changed(run=name) for name in ("", "\ud800", "\x00", "a\nb", "x" * 300)]
+        broken += [self._changed(strategy=name) for name in ("banded:0", f"banded:{10**30}", "square-root", "cubic", 1)]
         broken += [self._changed(algorithm=name) for name in ("trusted-server", "sgd", "fresh-noise", "none", 1)]
         return broken[self.rng.integers(len(broken))]
 
@@ -344,6 +355,8 @@ def _proposal(rng: np.random.Generator, problem: Problem, budget: float) -> Prop
         settings["schedule"] = "one-release"  # too little noise for more: the budget must end it
     if rng.random() < 0.3:
         settings["clip"] = float(10 ** rng.uniform(-8, 8))
+    if settings["algorithm"] in ("noise-cancelling", "noisy-sgd") and "schedule" not in settings and rng.random() < 0.4:
+        settings |= {"schedule": "capped", "strategy": str(rng.choice(STRATEGIES))}
     sound = Proposal.of(settings)
     if rng.random() < 0.3:
         grid = sound.rule(problem).setting.grid

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from anechoic.algorithms import Algorithm, Setting, find
 from anechoic.errors import BadInput
 from anechoic.privacy.schedules import CappedConstant, ScheduleName, named_schedule
-from anechoic.privacy.strategies import OWN, named_strategy
+from anechoic.privacy.strategies import OWN, Cancelling, Independent, named_strategy
 from anechoic.problems.base import Problem
 from anechoic.settings import Limits, Positive, Seed, build, check
 
@@ -23,6 +23,7 @@ An eighth of it where noise is taken off in parts, which are rounded in every re
 
 Many = Annotated[int, Limits(1, 1e9, "from 1 to a billion")]
 Rounds = Annotated[int, Limits(1, 1e7, "from 1 to ten million")]
+ROUNDS_OF_A_STRATEGY = 3000
 """Beyond these a machine would take long to work out what is proposed."""
 
 
@@ -73,7 +74,9 @@ class Proposal:
 
     def __post_init__(self) -> None:
         check(self)
-        named_strategy(self.strategy)
+        strategy = named_strategy(self.strategy)
+        if self.rounds > ROUNDS_OF_A_STRATEGY and strategy not in (None, Independent(), Cancelling()):
+            raise BadInput(f"the strategy {self.strategy} is for at most {ROUNDS_OF_A_STRATEGY} rounds")
         if not (self.run.isprintable() and 0 < len(self.run) <= 200):
             raise BadInput("run must be a name of 1 to 200 printable characters")
         if find(self.algorithm).noise_by is None:
