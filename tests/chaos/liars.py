@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
-from tests.chaos.audit import Draw, whole_numbers
+from tests.chaos.audit import Draw, Whole, whole_numbers
 
 from anechoic.algorithms.base import Algorithm, Keeps
 from anechoic.files import write_json, write_whole
@@ -48,7 +48,7 @@ Fields = dict[str, Any]
 
 SLACK = 1 + 1e-9
 JUNK: list[Any] = [-1, 2**62, -(2**63), 0.5, math.nan, math.inf, "", "x" * 5000, b"", b"\xff" * 9, True, [], [1], ["a"]]
-ALGORITHMS = ("noise-cancelling", "noise-cancelling", "noise-cancelling", "fresh-noise", "noisy-sgd")
+ALGORITHMS: tuple[str, ...] = ("noise-cancelling", "noise-cancelling", "noise-cancelling", "fresh-noise", "noisy-sgd")
 ALGORITHMS += ("full-participation", "localized-minibatch", "localized-accelerated")
 STRATEGIES = ("independent", "cancelling", "square-root", "banded:2", "banded:3")
 UNFORESEEN = ("the machine failed", "records cannot be used")
@@ -71,7 +71,7 @@ class Got(NamedTuple):
     """A release that left the machine."""
 
     parent: int
-    correction: Vector
+    correction: Whole
     fresh: Vector
     shift: Vector
     """By record, how far replacing it moves the sum of the releases from the root to this one."""
@@ -123,7 +123,8 @@ class Victim:
             earlier = line[-1].parent
         taken: tuple[float, ...] = (1.0,)
         if rule.keeps is Keeps.SIGNAL:
-            correction -= sum(release.correction for release in line)
+            for release in line:
+                correction -= release.correction
         else:
             taken = rule.strategy.taken(len(line)) if rule.keeps is Keeps.NOISE else ()
             off = sum(multiple * release.fresh for multiple, release in zip(taken, line, strict=False))
