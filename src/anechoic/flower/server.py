@@ -13,6 +13,7 @@ import numpy as np
 from flwr.app import ArrayRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
 
+from anechoic.errors import AnechoicError
 from anechoic.files import write_json, write_whole
 from anechoic.flower.strategy import EventName, Patience, PrivateStrategy, metric_record
 from anechoic.privacy.conversions import Route, epsilon
@@ -93,6 +94,13 @@ def server_app(
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
+        try:
+            serve(grid, context)
+        except AnechoicError as error:
+            print_event("failed", {"why": str(error)})
+            raise
+
+    def serve(grid: Grid, context: Context) -> None:
         proposal, serving = settings_of(context.run_config)
         directory = Path(serving.server_dir)
         source = exact_noise(serving.sampler) if noise is None else noise(context)

@@ -30,7 +30,7 @@ FAILURES = 3
 APP_FAILED = (1, 2, 6, 7)
 """Flower's error codes for an app that cannot be loaded or that raises: asking again at once will not help."""
 
-EventName = Literal["joined", "declined", "silent", "left", "round"]
+EventName = Literal["joined", "declined", "asked", "answered", "silent", "left", "round"]
 Observer = Callable[[EventName, Mapping[str, Any]], None]
 """Told what happens: its name, and plain values about it."""
 
@@ -105,7 +105,7 @@ class PrivateStrategy(Strategy):
         self._looked = self._heard = time.monotonic()
         self._looked -= LOOK
         self._ready = False
-        self._seconds: list[float] = []
+        self._seconds: dict[int, float] = {}
         self._grid: Grid | None = None
 
     def start(
@@ -150,13 +150,20 @@ class PrivateStrategy(Strategy):
             Too few machines are left, or nothing has happened for too long. The run can be resumed.
         """
         before, began, self._heard = self.coordinator.round, time.monotonic(), time.monotonic()
-        self._seconds = []
+        self._seconds = {}
         while self.coordinator.round == before:
             if not self.turn(grid):
                 time.sleep(POLL)
         seconds = time.monotonic() - began
-        self._tell("round", round=before + 1, rounds=self.coordinator.total_rounds, seconds=seconds, spent=self.spent)
-        busiest = max(self._seconds, default=0.0)
+        self._tell(
+            "round",
+            round=before + 1,
+            rounds=self.coordinator.total_rounds,
+            machines=sorted(self._seconds),
+            seconds=seconds,
+            spent=self.spent,
+        )
+        busiest = max(self._seconds.values(), default=0.0)
         spent = max(self._known.spent.values(), default=0.0)
         return MetricRecord({"seconds": seconds, "machine-seconds": busiest, "rho-spent": spent})
 
@@ -219,6 +226,9 @@ class PrivateStrategy(Strategy):
         if not due:
             return
         ids = list(grid.push_messages([message for _, message in due]))
+        asked = [sent.number for sent, _ in due if sent.number is not None]
+        if asked:
+            self._tell("asked", round=self.coordinator.round + 1, machines=asked)
         for message_id, (sent, _) in zip(ids, due, strict=True):
             if message_id:
                 self._sent[message_id] = sent
@@ -239,7 +249,8 @@ class PrivateStrategy(Strategy):
                 self._known.failures.pop(sent.node, None)
                 if self.coordinator.absorb(sent.number, answer):
                     self._known.spent[sent.number] = answer.spent
-                    self._seconds.append(seconds)
+                    self._seconds[sent.number] = seconds
+                    self._tell("answered", machine=sent.number, seconds=seconds, spent=answer.spent)
         except BadInput as error:
             refusal = str(error), False
         if refusal is not None:
@@ -255,7 +266,7 @@ class PrivateStrategy(Strategy):
         known.numbers = {other: known.numbers[other] for other in known.numbers if known.numbers[other] != number}
         known.numbers[node] = number
         known.spent[number] = enrolled.spent
-        self._tell("joined", machine=number, releases=enrolled.releases, spent=enrolled.spent)
+        self._tell("joined", machine=number, node=node, releases=enrolled.releases, spent=enrolled.spent)
 
     def _declined(self, sent: _Sent, why: str, again: bool) -> None:
         if again and sent.number is not None:
@@ -265,7 +276,7 @@ class PrivateStrategy(Strategy):
             self._tell("silent", machine=None, why=why)
         elif sent.number is None:
             self._known.declined[sent.node] = why
-            self._tell("declined", why=why)
+            self._tell("declined", node=sent.node, why=why)
         else:
             if self.coordinator.leave(sent.number, why, sent.ask):
                 self._tell("left", machine=sent.number, why=why)

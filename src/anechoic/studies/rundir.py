@@ -57,7 +57,7 @@ def open_directory(wanted: Path | None, experiment: Experiment) -> Path:
     Without a wanted path it is ``runs/<algorithm>-<n>`` with the first n that is free. A directory that holds a run of
     the very same settings is used again; one that holds anything else is refused.
     """
-    directory = _fresh(experiment.algorithm) if wanted is None else wanted
+    directory = fresh(experiment.algorithm) if wanted is None else wanted
     directory.mkdir(parents=True, exist_ok=True)
     if (directory / CONFIG).exists():
         _check_same(directory, experiment)
@@ -126,7 +126,8 @@ def read_ledger(directory: Path) -> Ledger | None:
         raise BadInput(f"{path} is damaged: {error}") from None
 
 
-def _fresh(name: str) -> Path:
+def fresh(name: str) -> Path:
+    """Make and return the directory ``runs/<name>-<n>`` with the first n that is free."""
     number = 1
     while True:
         directory = Path("runs") / f"{name}-{number}"
