@@ -21,7 +21,7 @@ from anechoic.algorithms import find
 from anechoic.algorithms.base import Keeps
 from anechoic.cli import options as given
 from anechoic.cli.output import show_table
-from anechoic.errors import BadInput, positive
+from anechoic.errors import BadInput, Stopped, positive
 from anechoic.privacy.conversions import Route, epsilon, rho_for, zcdp
 from anechoic.privacy.schedules import named_schedule
 from anechoic.protocol.proposal import Proposal
@@ -80,7 +80,7 @@ def command(
     ] = None,
     clip: Annotated[float | None, typer.Option(help="Bound on a record's contribution; by default 0.5.")] = None,
     step: Annotated[float | None, typer.Option(help="η; by default 10.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="own, paper, capped or one-release; by default what suits.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="own, paper, capped or one-release.")] = None,
     loss: Annotated[str | None, typer.Option(help="softmax, logistic, hinge, least-squares or huber.")] = None,
     diameter: Annotated[float | None, typer.Option(help="Of the ball of parameters; by default 20.")] = None,
     split: Annotated[str | None, typer.Option(help="iid, dirichlet or by-label.")] = None,
@@ -114,8 +114,7 @@ def command(
         print(f"anechoic: {failure}", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        print(f"anechoic: stopped; 'anechoic federate --resume --out {directory}' goes on", file=sys.stderr)
-        raise typer.Exit(130) from None
+        raise Stopped(f"stopped; 'anechoic federate --resume --out {directory}' goes on") from None
     found = trial.findings(directory, delta)
     print(json.dumps(found)) if as_json else _show(found, board)
     if not found["ok"]:

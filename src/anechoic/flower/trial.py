@@ -27,7 +27,7 @@ from anechoic.flower.launch import launch
 from anechoic.flower.processes import FederationFailed
 from anechoic.flower.server import MARK, PREFIX
 from anechoic.privacy.conversions import Route, epsilon
-from anechoic.problems import Huber, LeastSquares, LinearModel, SmoothedHinge, Softmax
+from anechoic.problems import Ball, Huber, LeastSquares, LinearModel, SmoothedHinge, Softmax
 from anechoic.protocol import checkpoints, store
 from anechoic.protocol.inspection import Account, inspect
 from anechoic.protocol.policy import Policy
@@ -219,6 +219,8 @@ def expression(problem: LinearModel) -> str:
     >>> expression(Softmax(3, Ball(2.0), bound=1.0, classes=4))
     'Softmax(3, Ball(2.0), bound=1.0, classes=4)'
     """
+    if not isinstance(problem.domain, Ball) or problem.domain.centre is not None:
+        raise BadInput("a trial's domain must be a ball around the origin")
     words = [str(problem.features), f"Ball({problem.domain.diameter!r})", f"bound={problem.bound!r}"]
     match problem:
         case Softmax():
