@@ -10,10 +10,10 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
-.PHONY: help setup check test browser reproduce results bench mutants liars study-theory
+.PHONY: help setup check test browser reproduce results bench bench-federation mutants liars study-theory
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "anechoic needs Python 3.11 or newer")'
@@ -67,3 +67,7 @@ $(BENCH_READY): pyproject.toml constraints.txt benchmarks/constraints.txt
 bench: $(BENCH_READY) ## Speed beside other implementations, as ratios in one run
 	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider --override-ini testpaths=benchmarks benchmarks
 	$(BENCH_VENV)/bin/python -m benchmarks.run --out benchmarks
+
+bench-federation: $(READY) ## What releases of large models and Flower's rounds cost, beside peers (about half an hour)
+	$(BIN)/python -m benchmarks.release --out results/federation
+	$(BIN)/python -m benchmarks.overhead --out results/federation

@@ -11,7 +11,6 @@ import argparse
 import json
 import multiprocessing
 import platform
-import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +19,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from benchmarks.memory import peak_memory
 from benchmarks.peers import client_loop, floor, numpy_batched, pfl_local, torch_batched
 from benchmarks.peers.job import Job, table_job
 from benchmarks.peers.timing import Contestant, Timing, interleaved, ratio
@@ -126,12 +126,6 @@ def grown(setting: dict[str, int]) -> dict[str, float]:
         engine="collective",
     )
     return {"seconds": time.perf_counter() - began, "gib": peak_memory()}
-
-
-def peak_memory() -> float:
-    """Return the most memory that this process has held, in GiB (of this program alone, unlike getrusage's)."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 2**20
 
 
 def growth() -> list[dict[str, float]]:
