@@ -58,6 +58,14 @@ class Problem(ABC):
         """S = G + 2LD, the bound of lem:bound_s on every correction s = α_t ∇f(x_t; z) − α_{t−1} ∇f(x_{t−1}; z)."""
         return self.lipschitz + 2 * self.smoothness * self.domain.diameter
 
+    @property
+    def description(self) -> str:
+        """A line that tells problems apart: kind, size, domain and constants. Public, the same on all machines."""
+        return (
+            f"{type(self).__name__}(d={self.dimension}, K={type(self.domain).__name__}, "
+            f"D={self.domain.diameter!r}, G={self.lipschitz!r}, L={self.smoothness!r})"
+        )
+
     @abstractmethod
     def losses(self, point: Vector, records: Records) -> Vector:
         """Return f(point; z) of each record, shape (n,)."""

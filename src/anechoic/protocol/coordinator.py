@@ -26,7 +26,7 @@ from anechoic.privacy.ledger import Release, Use
 from anechoic.privacy.noise import NoiseSource, generator
 from anechoic.problems.base import Problem
 from anechoic.protocol.checkpoints import Checkpoint, Checkpoints
-from anechoic.protocol.proposal import Proposal, description
+from anechoic.protocol.proposal import Proposal
 from anechoic.protocol.wire import Answer, Ask, unpack
 from anechoic.records import Vector
 
@@ -61,7 +61,7 @@ class Coordinator:
         self.proposal = proposal
         self.rule = proposal.rule(problem)
         self.total_rounds = sum(segment.rounds for segment in self.rule.segments())
-        told = {"settings": proposal.text(), "problem": description(problem)}
+        told = {"settings": proposal.text(), "problem": problem.description}
         self.checkpoints = Checkpoints(directory, proposal.binding(problem), told)
         try:
             start = problem.domain.start(problem.dimension)

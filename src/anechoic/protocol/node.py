@@ -24,7 +24,7 @@ from anechoic.privacy.noise import NoiseSource
 from anechoic.privacy.staircase import exact_noise
 from anechoic.problems.base import Problem
 from anechoic.protocol.policy import Policy
-from anechoic.protocol.proposal import Proposal, description
+from anechoic.protocol.proposal import Proposal
 from anechoic.protocol.store import Bound, Store
 from anechoic.protocol.wire import Answer, Ask, pack
 from anechoic.records import Records
@@ -97,7 +97,7 @@ class Node:
     @contextmanager
     def _machine(self, proposal: Proposal) -> Iterator[tuple[Machine, Store]]:
         rule = self._rule(proposal)
-        about = description(self.problem)
+        about = self.problem.description
         bound = Bound(proposal.run, proposal.binding(self.problem), about, self.data, proposal.text())
         with Store(self.directory, bound, rule) as store:
             self._hear_witness(store)

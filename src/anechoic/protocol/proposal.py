@@ -139,12 +139,4 @@ class Proposal:
 
     def binding(self, problem: Problem) -> str:
         """Return a digest of the settings and the problem: two runs that differ in anything differ in it."""
-        return hashlib.sha256(f"{self.text()} {description(problem)}".encode()).hexdigest()
-
-
-def description(problem: Problem) -> str:
-    """Return a line that tells problems apart: their kind, size, domain and constants."""
-    return (
-        f"{type(problem).__name__}(d={problem.dimension}, K={type(problem.domain).__name__}, "
-        f"D={problem.domain.diameter!r}, G={problem.lipschitz!r}, L={problem.smoothness!r})"
-    )
+        return hashlib.sha256(f"{self.text()} {problem.description}".encode()).hexdigest()
