@@ -102,7 +102,7 @@ def _check(database: sqlite3.Connection, path: Path, kind: str) -> None:
         raise Damaged(f"{path} is damaged ({found[0]}); keep it as it is, and see docs/deploy.md")
     marked = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'about'").fetchone() == (1,)
     if not marked or database.execute("SELECT value FROM about WHERE key = 'kind'").fetchone() != (kind,):
-        raise BadInput(f"{path} is not a {kind}")
+        raise BadInput(f"{path} is not an {kind}")
 
 
 @contextmanager
