@@ -33,6 +33,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from tests.chaos.audit import Draw, Whole, whole_numbers
 
 from anechoic.algorithms.base import Algorithm, Keeps
+from anechoic.errors import AnechoicError
 from anechoic.files import write_json, write_whole
 from anechoic.flower import messages
 from anechoic.flower.client import reply
@@ -116,6 +117,8 @@ class Victim:
         assert grid is not None
         if (draw.number, answer.number, answer.parent) != (answer.number, len(self.got) + 1, said["parent"]):
             return f"release {answer.number} after {len(self.got)}, on {answer.parent}, with the noise of {draw.number}"
+        if answer.parent not in {0, *self.got}:
+            return f"release {answer.number} is built on release {answer.parent}, which there is not"
         correction = whole_numbers(answer.message, dimension) - draw.vector.astype(np.int64)
         line, earlier = [], answer.parent
         while earlier and rule.linked:
@@ -318,7 +321,11 @@ def episode(seed: int, tries: int, tally: Tally) -> None:
                 tally.violations.append(f"seed {seed}, {kind}: {wrong}")
                 return
         if machine.got:
-            account = inspect(machine.directory)
+            try:
+                account = inspect(machine.directory)
+            except AnechoicError as error:
+                tally.violations.append(f"seed {seed}: the store cannot be opened again: {error}")
+                return
             if len(account.releases) != len(machine.got) or not math.isclose(account.rho, machine.rho, rel_tol=1e-6):
                 tally.violations.append(f"seed {seed}: the store says otherwise: {account.rho} and {machine.rho}")
 

@@ -37,7 +37,7 @@ def test_a_round_closes_at_exactly_m_and_what_is_beyond_is_not_taken(world: Make
         asked = first | coordinator.questions(ALL)
         assert len(first) == 3
         assert len(asked) == MACHINES
-        counted = []
+        counted = list[bool]()
         for number, ask in asked.items():
             assert coordinator.round == (len(counted) >= 3)
             counted.append(coordinator.absorb(number, here.node(number).answer(here.proposal, ask)))

@@ -254,7 +254,7 @@ def test_a_release_that_does_not_follow_on_the_last_is_not_written(used: World) 
 def test_a_clock_that_goes_back_changes_only_the_times_shown(used: World, monkeypatch: pytest.MonkeyPatch) -> None:
     class Early(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+        def now(cls, tz: Any = None) -> Any:
             return datetime(1999, 12, 31, tzinfo=UTC)
 
     monkeypatch.setattr("anechoic.protocol.store.datetime", Early)
@@ -265,3 +265,18 @@ def test_a_clock_that_goes_back_changes_only_the_times_shown(used: World, monkey
     with Store(file_of(used)) as store:
         assert [row.at[:4] for row in store.rows[-3:]] == ["1999"] * 3
         assert np.all(np.diff([row.number for row in store.rows]) == 1)
+
+
+@pytest.mark.parametrize("strategy", ["own", "independent", "square-root", "banded:2"])
+@pytest.mark.parametrize("parent", [1, 2, 3, 2**62])
+def test_a_release_is_not_built_on_one_that_there_never_was(
+    strategy: str, parent: int, world: Callable[..., World]
+) -> None:
+    schedule = {} if strategy == "own" else {"schedule": "capped", "strategy": strategy}
+    here = world(**schedule)
+    with here.coordinator() as coordinator:
+        here.enrol(coordinator)
+        number, ask = next(iter(coordinator.questions(range(MACHINES)).items()))
+        with pytest.raises(Refused, match=f"release {parent} is not one"):
+            here.node(number).answer(here.proposal, ask._replace(parent=parent))
+        assert coordinator.absorb(number, here.node(number).answer(here.proposal, ask))

@@ -184,6 +184,7 @@ def of_machine(path: Path) -> Account:
         state = "open" if row.number > acknowledged else "acknowledged" if row.number in absorbed else "left out"
         line: dict[str, Any] = {"number": row.number, "built on": row.built_on, "parent": row.parent}
         line |= {"round": row.round, "sigma": row.sigma, "sensitivity": row.sensitivity}
+        line |= {"taken off": row.taken, "rounding": row.rounding}
         kept = {"state": state, "entrusted": bool(row.entrusted), "at": row.at, "query": row.query, "chain": row.chain}
         releases.append(line | {"records": f"{row.first} to {row.stop - 1}"} | kept)
         uses.append(line | {"machine": 0, "first": row.first, "stop": row.stop} | kept)
@@ -198,7 +199,8 @@ def of_server(path: Path) -> Account:
     with Checkpoints(path) as opened:
         about, ledger, chains = opened.about, opened.ledger(), opened.chains()
         rounds, machines = opened.rounds(), len(opened.machines())
-    columns = (column.tolist() for column in ledger.releases[1:])
+    told_of = ledger.releases
+    columns = (column.tolist() for column in (told_of.number, told_of.parent, told_of.round, told_of.sigma))
     releases, uses = [], []
     edges = np.searchsorted(ledger.uses.release, np.arange(len(ledger) + 1)).tolist()
     stretches = list(zip(*(column.tolist() for column in ledger.uses[1:]), strict=True))

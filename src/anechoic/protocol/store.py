@@ -159,7 +159,7 @@ class Store(Journal):
 
     def memory(self, number: int) -> Memory:
         """See :class:`Journal`."""
-        if self._rule is None or number < self.acknowledged:
+        if self._rule is None or not self.acknowledged <= number <= self.releases:
             raise KeyError(number)
         if number == NO_PARENT:
             return self._rule.blank()
