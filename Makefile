@@ -10,7 +10,7 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
-.PHONY: help setup check test browser reproduce results bench bench-federation mutants liars study-theory
+.PHONY: help setup check test browser reproduce results bench bench-federation mutants chaos liars study-theory
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,10 @@ results: $(READY) ## The committed results at the full number of seeds, and the 
 
 mutants: $(READY) ## Break the privacy code on purpose; every break must turn a test red
 	$(BIN)/python tests/mutants/mutants.py
+
+chaos: $(READY) ## Thousands of schedules of faults, and runs whose real processes are killed (about an hour)
+	$(BIN)/python -m tests.chaos --schedules 2000 --out results/chaos
+	$(BIN)/python -m tests.chaos --processes 24 --out results/chaos
 
 liars: $(READY) ## A lying server: 12,000 messages to machines with real stores (about 5 minutes)
 	$(BIN)/python -m tests.chaos.liars --tries 12000 --out results/chaos

@@ -70,6 +70,7 @@ class Noted(NoiseSource):
 class Sent(NamedTuple):
     """A release that left a machine, taken apart."""
 
+    question: str
     parent: int
     message: Whole
     correction: Whole
@@ -149,7 +150,12 @@ class Audit:
         parent = ask.parent if self.rule.linked else 0
         use = Use(0, first, stop, self.sensitivity)
         self.sent[machine, answer.number] = Sent(
-            ask.parent, message, correction, fresh, Release(0, answer.number, parent, ask.query.round, sigma, (use,))
+            question[1],
+            ask.parent,
+            message,
+            correction,
+            fresh,
+            Release(0, answer.number, parent, ask.query.round, sigma, (use,)),
         )
 
     def _known(self, machine: int, parent: int, name: str) -> Whole:
@@ -187,10 +193,11 @@ class Audit:
         machines = [machine for machine, _ in taken]
         m = self.rule.setting.participants
         self.demand(len(set(machines)) == len(machines) == m, f"{name}: {len(machines)} releases absorbed, not {m}")
-        total = np.zeros(self.dimension)
+        total, asked = np.zeros(self.dimension), digest_of(self.rule.query(before))
         for machine, answer in taken:
             release = self.sent[machine, answer.number]
             self.demand(release.parent == absorbed.get(machine, 0), f"{name}: machine {machine} skipped a release")
+            self.demand(release.question == asked, f"{name}: machine {machine} answered another question")
             total += release.message
         if self.rule.noise_by == "machine":
             self.demand(same(self.rule.step(before, total, 0.0), after), f"{name}: not the sum of its messages")

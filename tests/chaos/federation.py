@@ -77,6 +77,9 @@ class Outcome:
     violations: list[str]
     faults: Faults
     rounds: int
+    """How many are in the server's sum at the end."""
+    closings: int
+    """How many were closed, those included that the server went back behind."""
     messages: int
     ended: str
     """Why the run ended before its last round; empty if it did not."""
@@ -91,13 +94,24 @@ class Schedule:
         algorithm = str(rng.choice(list(ALGORITHMS), p=list(ALGORITHMS.values())))
         machines = int(rng.integers(2, 7))
         participants = machines if algorithm.startswith("full") else int(rng.integers(1, machines + 1))
-        settings: dict[str, Any] = {"machines": machines, "participants": participants, "rounds": rng.integers(3, 11)}
-        if algorithm == "noise-cancelling" and rng.random() < 0.4:
-            settings |= {"schedule": "capped", "releases": settings["rounds"] + rng.integers(0, 10)}
+        settings: dict[str, Any] = {
+            "machines": machines,
+            "participants": participants,
+            "rounds": rng.integers(2, 4 if rng.random() < 0.3 else 11),
+        }
+        budget = float(rng.choice([1.0, 1.3]))
+        if algorithm == "noise-cancelling":
+            schedule = str(rng.choice(["own", "capped", "one-release"], p=[0.5, 0.35, 0.15]))
+            settings["schedule"] = schedule
+            if schedule == "capped":
+                settings["releases"] = settings["rounds"] + rng.integers(0, 10)
+            if schedule == "one-release":
+                # Noise for one release in a record's line of releases, and a budget for a few.
+                budget = float(np.sqrt(rng.integers(2, 7)))
         self.proposal = Proposal(run="chaos", algorithm=algorithm, rho=2.0, batch=int(rng.integers(1, 4)), **settings)
         self.problem = BinaryLogistic(WIDTH, Ball(2.0), bound=1.0)
         self.witnessed = bool(rng.random() < 0.5)
-        self.budget = 2.0 * float(rng.choice([1.0, 1.3]))
+        self.budget = 2.0 * budget
         self.shards = [self._records(int(rng.integers(8, 24)) * self.proposal.batch) for _ in range(machines)]
         rule = self.proposal.rule(self.problem)
         self.audit = Audit(rule, self.shards, self.budget, seed)
@@ -168,7 +182,9 @@ class Schedule:
                 self.stale,
             )
         rounds = len(self.here.path)
-        return Outcome(self.proposal.algorithm, self.audit.violations, self.faults, rounds, self.audit.messages, ended)
+        audit = self.audit
+        counted = rounds, audit.closings, audit.messages
+        return Outcome(self.proposal.algorithm, audit.violations, self.faults, *counted, ended)
 
     def _turn(self) -> bool:
         """Let one tick pass; tell whether the run is done."""
@@ -425,7 +441,7 @@ class Schedule:
             return
         assert isinstance(letter.body, Answer)
         attempt = [*self.taken, (letter.machine, letter.body)]
-        closing = len(attempt) == self.proposal.participants
+        closing, welcome = len(attempt) == self.proposal.participants, number not in coordinator.gone
         try:
             with self._server_at_risk() if closing else nullcontext():
                 counted = coordinator.absorb(number, letter.body)
@@ -437,7 +453,8 @@ class Schedule:
             self.taken = attempt
             if coordinator.round > len(self.here.path):
                 self._closed(coordinator.server.state)
-        self.audit.demand(number not in coordinator.gone, f"the server turns machine {number} away")
+        turned_away = welcome and number in coordinator.gone
+        self.audit.demand(not turned_away, f"the server turns machine {letter.machine} away for its answer")
 
     def _closed(self, state: Any) -> None:
         """Check the round that has been closed."""

@@ -72,6 +72,11 @@ class Run:
             pass
         return self.status()
 
+    @property
+    def alive(self) -> bool:
+        """Whether its log is still being followed: it has not ended, and its SuperLink is there."""
+        return self._process.alive
+
     def facts(self) -> dict[str, Any]:
         """Return what the SuperLink knows of the run: its status, bytes on the wire, seconds of computing, and more."""
         words = [program("flwr"), "ls", CONNECTION, "--run-id", str(self.run_id), "--format", "json"]

@@ -1,0 +1,117 @@
+"""Randomised schedules of faults, audited.
+
+    python -m tests.chaos --seed 17                     one schedule of the rules, and what struck in it
+    python -m tests.chaos --schedules 2000              that many, from seed 0 on; and every deliberate breakage
+    python -m tests.chaos --processes 24                that many over real Flower processes, from seed 0 on
+
+With ``--out results/chaos`` the numbers are written there as chaos.json and chaos.md. Exit code 1: a violation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.progress import track
+from tests.chaos import results
+from tests.chaos.breakages import BREAKAGES
+from tests.chaos.federation import Outcome, Schedule
+
+ROOT = Path(__file__).parents[2]
+WORKERS, BREAKAGE_SCHEDULES = 2, 40
+T = TypeVar("T")
+
+
+def schedule(seed: int, breakage: str | None = None) -> Outcome:
+    """Run one schedule of the rules, on a disk of its own."""
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
+        it = Schedule(seed, Path(directory))
+        if breakage is None:
+            return it.run()
+        with BREAKAGES[breakage](it):
+            return it.run()
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, help="run this one schedule of the rules and tell what struck in it")
+    parser.add_argument("--breakage", choices=BREAKAGES, help="with --seed: break the code on purpose")
+    parser.add_argument("--schedules", type=int, default=0, help="how many schedules of the rules, from seed 0 on")
+    parser.add_argument("--processes", type=int, default=0, help="how many over real Flower processes, from seed 0 on")
+    parser.add_argument("--out", type=Path, help="the directory for chaos.json and chaos.md")
+    told = parser.parse_args()
+    if told.seed is not None:
+        return one(told.seed, told.breakage)
+    broken = False
+    if told.schedules:
+        found = rules(told.schedules)
+        broken |= bool(found["violations"]) or not all(row["noticed"] for row in found["breakages"])
+        results.write(told.out, "rules", found)
+    if told.processes:
+        for found in processes(told.processes):
+            results.write(told.out, "processes", found)
+            broken |= bool(found["violations"])
+    if not told.schedules and not told.processes:
+        parser.print_help()
+        return 2
+    return int(broken)
+
+
+def one(seed: int, breakage: str | None) -> int:
+    """Tell what came of one schedule."""
+    outcome = schedule(seed, breakage)
+    print(f"seed {seed}, {outcome.algorithm}: {outcome.rounds} rounds, {outcome.messages} messages")
+    for what, count in sorted((outcome.faults.struck + outcome.faults.places).items()):
+        print(f"  {count} × {what}")
+    print(f"  {outcome.ended or 'the run reached its end'}")
+    for violation in outcome.violations:
+        print(f"VIOLATED: {violation}")
+    return int(bool(outcome.violations))
+
+
+def rules(schedules: int) -> dict[str, Any]:
+    """Run schedules of the rules, then the same code broken on purpose."""
+    outcomes = spread(schedule, range(schedules), f"{schedules} schedules")
+    breakages = []
+    for name in BREAKAGES:
+        noticed = spread(partial(schedule, breakage=name), range(BREAKAGE_SCHEDULES), name)
+        seeds = [seed for seed, outcome in enumerate(noticed) if outcome.violations]
+        first = noticed[seeds[0]].violations[0] if seeds else ""
+        breakages.append({"breakage": name, "noticed": len(seeds), "schedules": BREAKAGE_SCHEDULES, "first": first})
+    return results.rules(outcomes, breakages)
+
+
+def processes(schedules: int) -> Iterator[dict[str, Any]]:
+    """Run schedules over real processes, one after another, and yield what has come of them so far."""
+    from tests.chaos.processes import Killing, app_of, deployed
+
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="chaos-") as place:
+        directory = Path(place)
+        with deployed(directory, {"PYTHONPATH": paths}) as deployment:
+            for seed in track(range(schedules), "real processes", disable=not sys.stderr.isatty()):
+                killing = Killing(deployment, app_of(directory), directory / f"schedule-{seed}", seed)
+                outcomes.append(killing.run())
+                yield results.processes(outcomes)
+
+
+def spread(does: Callable[[int], T], seeds: Iterable[int], name: str) -> list[T]:
+    """Do something for every seed, on both cores."""
+    with ProcessPoolExecutor(WORKERS) as pool:
+        found = pool.map(does, seeds, chunksize=4)
+        return list(track(found, name, total=len(list(seeds)), disable=not sys.stderr.isatty()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
