@@ -23,10 +23,11 @@ def traced(handler: Callable[[Message, Context], Message]) -> Callable[[Message,
     """Return the handler, which then leaves a line for each message."""
 
     def answer(message: Message, context: Context) -> Message:
-        called = time.time()
+        called, started = time.time(), time.process_time()
         reply = handler(message, context)
         line = {"run": context.run_id, "node": context.node_config["partition-id"], "born": born()}
         line |= {"kind": message.metadata.message_type, "called": called, "done": time.time()}
+        line |= {"cpu to start": started, "cpu to answer": time.process_time() - started}
         with Path(str(context.node_config["trace"])).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         return reply

@@ -43,6 +43,10 @@ LET_OUT = THEOREM + "test_what_a_trusted_server_lets_out_reveals_what_the_certif
 FIRST_RECORD = THEOREM + "test_noise_cancelling_meets_thm_privacy_with_equality_for_the_first_record"
 ADAPTIVE = THEOREM + "test_a_server_that_adapts_learns_no_more_on_any_path"
 NAMED_PARENT = TREE + "test_a_release_takes_off_the_noise_of_the_parent_that_is_named_and_of_no_other"
+STAIRCASE = "tests/privacy/test_staircase.py::"
+DISCRETE = STAIRCASE + "test_draws_have_the_law_of_the_discrete_gaussian"
+SURELY = STAIRCASE + "test_what_floating_point_decides_is_what_whole_numbers_decide"
+EXACTLY = STAIRCASE + "test_the_answers_are_the_same_when_nothing_is_left_to_floating_point"
 CHARGED = TREE + "test_every_record_is_charged_for_the_releases_that_were_built_on_its_own"
 BRUTE_FORCE = CERTIFICATE + "test_the_certificate_is_the_divergence_of_the_whole_transcript"
 
@@ -277,6 +281,34 @@ MUTATIONS = (
         "mixing, reach = strategy.mixing(calls),",
         "mixing, reach = np.abs(strategy.mixing(calls)),",
         ("tests/engines/test_law.py::test_the_law_is_exactly_that_of_the_messages_of_the_reference_engine",),
+    ),
+    Mutation(
+        "noise in bulk: zero is drawn with either sign",
+        "privacy/staircase.py",
+        "accepted &= ~(negative & (distance == 0))",
+        "accepted &= ~(negative & (distance == -1))",
+        (DISCRETE,),
+    ),
+    Mutation(
+        "noise in bulk: the staircase is below the Gaussian",
+        "privacy/staircase.py",
+        "STEEP = 1.1775",
+        "STEEP = 0.55",
+        (DISCRETE,),
+    ),
+    Mutation(
+        "noise in bulk: a step too many is taken for granted",
+        "privacy/staircase.py",
+        "np.exp(step * math.log(2) -",
+        "np.exp((step - 1) * math.log(2) -",
+        (SURELY,),
+    ),
+    Mutation(
+        "noise in bulk: where floating point cannot tell, the answer is the opposite",
+        "privacy/staircase.py",
+        "return drawn < low",
+        "return drawn >= low",
+        (EXACTLY,),
     ),
 )
 
