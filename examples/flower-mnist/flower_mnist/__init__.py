@@ -1,0 +1,1 @@
+"""Softmax regression on MNIST between machines that trust nobody."""
