@@ -42,7 +42,8 @@ def apps(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
 
 def settings() -> dict[str, Any]:
     """Return the example's own settings, as Flower flattens them."""
-    config = tomllib.loads((EXAMPLE / "pyproject.toml").read_text("utf-8"))["tool"]["flwr"]["app"]["config"]
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text("utf-8"))
+    config: dict[str, Any] = project["tool"]["flwr"]["app"]["config"]
     own = config.pop("anechoic")
     return config | {f"anechoic.{key}": value for key, value in own.items()}
 
