@@ -82,6 +82,8 @@ def reply(
         if messages.asks(message.content):
             answer = node.answer(proposal, messages.read_ask(message.content))
             content = messages.answer_record(answer, time.monotonic() - began)
+        elif (posed := messages.read_problem(message.content)) != node.problem.description:
+            raise Refused(f"the server poses {posed}, and the machine has {node.problem.description}")
         else:
             content = messages.enrolled_record(node.enrol(proposal))
     except AnechoicError as refusal:

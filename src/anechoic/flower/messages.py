@@ -29,9 +29,9 @@ def concerns(content: RecordDict) -> bool:
     return RECORD in content.config_records
 
 
-def proposal_record(proposal: Proposal) -> RecordDict:
-    """Return the message that asks a machine to join."""
-    return RecordDict({RECORD: ConfigRecord({"proposal": proposal.text()})})
+def proposal_record(proposal: Proposal, problem: str) -> RecordDict:
+    """Return the message that asks a machine to join, with the description of the problem that the server poses."""
+    return RecordDict({RECORD: ConfigRecord({"proposal": proposal.text(), "problem": problem})})
 
 
 def ask_record(proposal: Proposal, ask: Ask) -> RecordDict:
@@ -58,6 +58,11 @@ def ask_record(proposal: Proposal, ask: Ask) -> RecordDict:
 def read_proposal(content: RecordDict) -> Proposal:
     """Return the proposal in a message, or refuse it."""
     return Proposal.parse(_text(_fields(content), "proposal"))
+
+
+def read_problem(content: RecordDict) -> str:
+    """Return the description of the server's problem in a message that asks a machine to join."""
+    return _text(_fields(content), "problem")
 
 
 def asks(content: RecordDict) -> bool:

@@ -199,7 +199,7 @@ class PrivateStrategy(Strategy):
         known.online = frozenset(grid.get_node_ids())
         asked = {sent.node for sent in self._sent.values() if sent.number is None}
         new = known.online - known.numbers.keys() - known.declined.keys() - asked
-        record = messages.proposal_record(self.coordinator.proposal)
+        record = messages.proposal_record(self.coordinator.proposal, self.coordinator.rule.problem.description)
         due = [(_Sent(node, None, now), Message(record, node, "query", ttl=self._lifetime)) for node in sorted(new)]
         self._push(grid, due)
 
