@@ -242,3 +242,49 @@ def test_a_run_that_hears_nothing_gives_up_and_can_be_resumed(tmp_path: Path) ->
         app(lost, context_of(run_config=impatient))
     app(StraightGrid(apps), context_of(run_config=settings(tmp_path, proposal) | {"anechoic.resume": "yes"}))
     assert json.loads((tmp_path / "server" / "result.json").read_text())["rounds"] == 8
+
+
+SECRET = "case 17 of ward 3"
+
+
+def leaky_load(context: Context) -> tuple[Any, Records]:
+    raise KeyError(SECRET)
+
+
+def long_record(context: Context) -> tuple[Any, Records]:
+    features = np.full((30, 6), 1.0)
+    features[7] *= 31337.0
+    return problem_of(), Records(features, np.ones(30))
+
+
+class Leaky(SeededWhole):
+    def draw(self, number: int, sigma: float, dimension: int) -> Any:
+        raise IndexError(SECRET)
+
+
+@pytest.mark.parametrize(
+    ("loads", "noise", "sentence"),
+    [
+        (leaky_load, seeded, "the machine's records cannot be used; its own log says why"),
+        (long_record, seeded, "the machine's records cannot be used; its own log says why"),
+        (load, lambda context: Leaky(0, 0), "the machine failed; its own log says how"),
+    ],
+)
+def test_what_is_wrong_with_a_machines_records_is_told_to_its_owner_and_not_to_the_server(
+    loads: Any, noise: Any, sentence: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, context = apps_of(tmp_path, client_app(loads, noise))[100]
+    message = Message(ask_record(proposal_of(), a_question()), 100, "train")
+    message.metadata.__dict__["_message_id"] = "1"
+    assert fields(app(message, context))["refused"] == sentence
+    assert SECRET in caplog.text or "above the declared bound" in caplog.text
+
+
+def test_no_server_names_the_directory_of_a_machine_that_has_a_policy_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("rho = 2.0\n")
+    own = {"partition-id": 0, "policy": str(tmp_path / "mine.toml")}
+    message = Message(ask_record(proposal_of(), a_question()), 100, "train")
+    message.metadata.__dict__["_message_id"] = "1"
+    chosen = context_of(100, own, {"anechoic.state-dir": str(tmp_path / "chosen by the server")})
+    assert "no directory for its store" in fields(client_app(load, seeded)(message, chosen))["refused"]
+    assert not (tmp_path / "chosen by the server").exists()

@@ -86,3 +86,11 @@ def test_a_parent_that_was_forgotten_or_never_was_is_refused() -> None:
         with pytest.raises(Refused, match=f"release {parent} is not one"):
             budget.charge(2, parent, 4.0, [USE])
     assert budget.spent == spent
+
+
+@pytest.mark.parametrize(("sigma", "sensitivity"), [(math.nan, 1.0), (1.0, math.nan), (math.nan, math.nan), (0.0, 1.0)])
+def test_what_cannot_be_accounted_for_is_not_within_any_budget(sigma: float, sensitivity: float) -> None:
+    budget = Budget(1e300)
+    with pytest.raises(Refused):
+        budget.charge(1, 0, sigma, [Use(0, 0, 1, sensitivity)])
+    assert budget.spent == 0.0

@@ -342,3 +342,13 @@ def test_records_at_the_bound_are_accepted_in_any_precision(case: Case) -> None:
 def test_a_problem_that_makes_no_sense_is_refused(make: Callable[[], LinearModel]) -> None:
     with pytest.raises(BadInput):
         make()
+
+
+@pytest.mark.parametrize(("dtype", "tiny", "weight"), [(np.float32, 1e-23, 1e19), (np.float64, 1e-163, 1e154)])
+def test_features_too_small_to_square_are_inside_the_clip_whatever_the_weight(
+    dtype: Any, tiny: float, weight: float
+) -> None:
+    records = Records(np.full((1, 800), tiny, dtype=dtype), np.ones(1, dtype=np.int64))
+    clip = 1e-10
+    moved = BinaryLogistic(800, Ball(2.0), bound=1.0).clipped_sum([Term(weight, np.zeros(800))], records, clip)
+    assert float(np.linalg.norm(moved.astype(np.float64))) <= clip

@@ -78,7 +78,9 @@ class LinearModel(Problem):
             slopes = self.slopes(scores.reshape(records.size, len(terms), self.outputs), records.labels)
             weights = np.array([term.weight for term in terms], dtype=a.dtype)
             c = np.matmul(weights, slopes)
-            norms = np.sqrt(np.vecdot(c, c) * np.vecdot(a, a))
+            lengths = np.vecdot(c, c)
+            lengths[lengths > np.sqrt(np.finfo(lengths.dtype).max)] = np.inf  # else ‖a‖² may underflow and count
+            norms = np.sqrt(lengths * np.vecdot(a, a))
         drop_what_overflows(c, norms)
         factors = clip_factors(norms, clip, self.features + self.outputs)
         c *= (factors if shares is None else factors * shares)[:, None]
