@@ -68,6 +68,18 @@ def test_limits_are_respected_to_the_last_call(seed: int) -> None:
     assert limits.tolist() == [1, 2, 3, 4, 5, 6]  # the caller's array is left alone
 
 
+@pytest.mark.parametrize("seed", range(50))
+def test_every_call_that_there_is_can_be_used(seed: int) -> None:
+    """Without looking ahead about every second of these would end with one machine that has two calls left."""
+    rng = np.random.default_rng(seed)
+    limits = rng.integers(1, 7, 6)
+    rounds = max(rounds for rounds in range(1, 13) if np.minimum(limits, rounds).sum() >= 3 * rounds)
+    trace = Uniform(6, 3).trace(rounds, rng, limits)
+    assert trace.rounds == rounds
+    assert (trace.calls <= limits).all()
+    assert (Uniform(6, 2).trace(12, rng, np.full(6, 4)).calls == 4).all()
+
+
 def test_limits_that_never_bind_change_nothing() -> None:
     free = Uniform(6, 2).trace(50, np.random.default_rng(4))
     wide = Uniform(6, 2).trace(50, np.random.default_rng(4), np.full(6, 50))

@@ -120,9 +120,26 @@ def _too_few(round_index: int, left: int, wanted: int) -> BadInput:
     )
 
 
+def _urgent(left: Indices, rounds: int, count: int) -> int:
+    """Return how many machines with a call ``left`` for each of the ``rounds`` to come must be drawn now.
+
+    Calls beyond one a round are of no use. So drawing a machine that has as many costs nothing, and drawing another
+    costs one of the calls that the rounds after this one can have, of which they need ``count`` each.
+
+    >>> _urgent(np.array([3, 1, 1, 1]), 3, 2), _urgent(np.array([3, 2, 1, 1]), 3, 2)
+    (1, 0)
+    """
+    waiting = left >= rounds
+    spare = int(waiting.sum()) * (rounds - 1) + int(left[~waiting].sum()) - count * (rounds - 1)
+    return max(0, min(int(waiting.sum()), count - spare))
+
+
 @dataclass(frozen=True)
 class Uniform(Participation):
     """Each round a uniformly random set of ``participants`` of the machines, independent of the rounds before.
+
+    Where machines can be called a limited number of times, a draw that would leave too few of them for the rounds to
+    come is not made: as many as must be are drawn among those that have a call left for every round there is.
 
     >>> trace = Uniform(10, 3).trace(5, np.random.default_rng(0))
     >>> trace.rounds, trace.calls.sum()
@@ -150,12 +167,19 @@ class Uniform(Participation):
             pool = self.machines if able is None else len(able)
             if pool < count:
                 raise _too_few(index, pool, count)
-            drawn = rng.choice(pool, count, replace=False, shuffle=False)
-            who[index] = drawn if able is None else able[drawn]
-            if left is not None:
-                left[who[index]] -= 1
-                if not left[who[index]].all():
-                    able = np.flatnonzero(left > 0)
+            urgent = 0 if left is None else _urgent(left, rounds - index, count)
+            if left is None or able is None:
+                who[index] = rng.choice(pool, count, replace=False, shuffle=False)
+                continue
+            if urgent:
+                first = rng.choice(np.flatnonzero(left >= rounds - index), urgent, replace=False)
+                others = rng.choice(np.setdiff1d(able, first), count - urgent, replace=False)
+                who[index] = np.concatenate([first, others])
+            else:
+                who[index] = able[rng.choice(pool, count, replace=False, shuffle=False)]
+            left[who[index]] -= 1
+            if not left[who[index]].all():
+                able = np.flatnonzero(left > 0)
         return Trace(self.machines, who.ravel(), np.arange(rounds + 1) * count)
 
 

@@ -65,6 +65,15 @@ def calls_left_of_the_smallest(run: Run) -> float:
     return float(1 - max(spent))
 
 
+def calls_unmade(run: Run) -> float:
+    """Noise is for as many releases as are planned; C and σ of a path that ended earlier say what it cost."""
+    algorithm, calls = run.algorithm, int(run.trace.calls.max())
+    sigma = algorithm.scale(0, np.arange(1, calls + 1), np.full(calls, algorithm.largest_sensitivity(0)))
+    moved = algorithm.strategy.encoder(calls) * algorithm.largest_sensitivity(0)
+    cost = np.square(moved / sigma[:, None]).sum(axis=0).max()
+    return 1 - math.sqrt(float(cost)) / algorithm.setting.rho
+
+
 SIZES = np.array([40, 44, 48, 52, 56, 60])
 
 SLACK: dict[str, Callable[[Run], float]] = {
@@ -74,6 +83,7 @@ SLACK: dict[str, Callable[[Run], float]] = {
     "full-participation-trusted": nothing,
     "fresh-noise": nothing,
     "noisy-sgd": nothing,
+    "momentum-sgd": calls_unmade,
     "localized-minibatch": calls_left,
     "localized-minibatch-trusted": calls_left_of_the_smallest,
     "localized-accelerated": calls_left,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anechoic.algorithms import ALGORITHMS, Algorithm, Setting
+from anechoic.algorithms import ALGORITHMS, Algorithm, Keeps, Setting
 from anechoic.engines import law, machines, train
 from anechoic.engines.law import covariance, draws
 from anechoic.engines.machines import run_machines
@@ -18,7 +18,7 @@ from anechoic.errors import BadInput
 from anechoic.federation import Federation
 from anechoic.participation import Bernoulli, Cyclic, Trace, Uniform
 from anechoic.privacy import CappedConstant, SeededGaussian
-from anechoic.privacy.strategies import Banded, Cancelling, Independent, SquareRoot, Strategy
+from anechoic.privacy.strategies import Banded, Cancelling, Independent, Optimised, SquareRoot, Strategy
 from anechoic.problems import Ball, Problem
 from anechoic.records import Records, Vector
 
@@ -120,6 +120,7 @@ NOISY: tuple[tuple[str, Strategy | None], ...] = (
     ("noisy-sgd", None),
     ("full-participation", None),
     *((name, strategy) for name in ("noise-cancelling", "noisy-sgd") for strategy in (SquareRoot(), Banded(3))),
+    *((name, Optimised()) for name in ("noise-cancelling", "noisy-sgd", "momentum-sgd")),
 )
 
 
@@ -130,7 +131,8 @@ def emitted(
     (name, strategy), count, rounds = kind, trace.machines, trace.rounds
     whom = count if name == "full-participation" else count / 2
     setting = Setting(Flat(dimension, Ball(1.0)), count, whom, rounds, rounds, rho=2.0, strategy=strategy)
-    algorithm = ALGORITHMS[name](setting if strategy is None else replace(setting, schedule=CappedConstant(rounds)))
+    capped = strategy is not None and strategy != Optimised()
+    algorithm = ALGORITHMS[name](replace(setting, schedule=CappedConstant(rounds)) if capped else setting)
     federation = Federation.of_shards([Records(np.zeros((rounds, 1)), np.zeros(rounds))] * count)
     sums: list[Vector] = []
     original = algorithm.step
@@ -264,8 +266,10 @@ def test_the_noise_in_a_run_is_the_noise_that_its_ledger_states(
     for discloser in set(releases.discloser.tolist()):
         mine = releases.discloser == discloser
         rounds, factor = releases.round[mine] - 1, np.eye(int(mine.sum()))
-        if name == "noise-cancelling":
-            factor -= np.eye(len(factor), k=-1)
+        for row, kind in enumerate(releases.taken[mine].tolist()):
+            if run.algorithm.linked and run.algorithm.keeps is Keeps.NOISE:
+                for distance, multiple in enumerate(run.ledger.multiples[kind][:row], start=1):
+                    factor[row, row - distance] = -multiple
         expected[np.ix_(rounds, rounds)] += factor @ np.diag(releases.sigma[mine] ** 2) @ factor.T
     if run.algorithm.noise_by == "machine":
         expected /= participants**2

@@ -9,6 +9,7 @@ from anechoic.algorithms.fresh_noise import FreshNoise
 from anechoic.algorithms.full_participation import FullParticipation, FullParticipationTrusted
 from anechoic.algorithms.localized_accelerated import LocalizedAccelerated
 from anechoic.algorithms.localized_minibatch import LocalizedMinibatch, LocalizedMinibatchTrusted
+from anechoic.algorithms.momentum_sgd import MomentumSgd
 from anechoic.algorithms.mu2_sgd import Mu2Sgd
 from anechoic.algorithms.noise_cancelling import NoiseCancelling
 from anechoic.algorithms.noisy_sgd import NoisySgd
@@ -27,6 +28,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         DelayedUpdates,
         FreshNoise,
         NoisySgd,
+        MomentumSgd,
         LocalizedMinibatch,
         LocalizedMinibatchTrusted,
         LocalizedAccelerated,

@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from anechoic.errors import BadInput, positive, whole
 from anechoic.privacy.ledger import CANCELS
+from anechoic.privacy.optimise import Fitted, fit, random_calls
 from anechoic.privacy.schedules import OneRelease, Schedule, planned_cap
-from anechoic.privacy.strategies import Cancelling, Independent, Strategy
+from anechoic.privacy.strategies import Cancelling, Independent, Optimised, Strategy
 from anechoic.problems.base import Problem, Term
 from anechoic.records import Vector
 
@@ -68,9 +69,9 @@ class Setting:
     """All that an algorithm is told, none of it from private data.
 
     ``records`` is the size of the smallest shard; ``rho`` is infinite where no privacy is asked for; ``clip``,
-    ``step``, ``schedule`` and ``strategy`` are the algorithm's own choice where they are None, and so is the number of
-    rounds where its phases decide it. ``grid`` is γ where messages are whole multiples of γ, as in a real federation,
-    and None where they are real vectors, as in most simulations.
+    ``step``, ``schedule``, ``strategy`` and ``momentum`` are the algorithm's own choice where they are None, and so is
+    the number of rounds where its phases decide it. ``grid`` is γ where messages are whole multiples of γ, as in a real
+    federation, and None where they are real vectors, as in most simulations.
     """
 
     problem: Problem
@@ -85,6 +86,7 @@ class Setting:
     schedule: Schedule | None = None
     grid: float | None = None
     strategy: Strategy | None = None
+    momentum: float | None = None
 
     def __post_init__(self) -> None:
         whole("the number of machines", self.machines)
@@ -98,6 +100,8 @@ class Setting:
             raise BadInput(f"a local batch of {self.batch} is larger than the smallest shard, {self.records} records")
         if not self.rho > 0:
             raise BadInput(f"ρ must be above 0, not {self.rho}")
+        if self.momentum is not None and not 0 <= self.momentum < 1:
+            raise BadInput(f"the momentum must lie in [0, 1), not {self.momentum}")
         for name, value in (("the clip", self.clip), ("the step size", self.step), ("the grid", self.grid)):
             if value is not None:
                 positive(name, value)
@@ -136,6 +140,8 @@ class Algorithm(ABC):
     keeps: ClassVar[Keeps] = Keeps.NOTHING
     noise_by: ClassVar[str | None] = "machine"
     """Who adds noise: 'machine', 'server', or None."""
+    takes_momentum: ClassVar[bool] = False
+    """Whether ``momentum`` can be set."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -145,18 +151,51 @@ class Algorithm(ABC):
             raise BadInput(f"{self.card.name} needs a finite ρ; without privacy use 'mu2-sgd' or 'sgd'")
         if self.noise_by is None and not math.isinf(setting.rho):
             raise BadInput(f"{self.card.name} gives no privacy: leave ρ out, or choose a private algorithm")
-        self.strategy = self.default_strategy() if setting.strategy is None else setting.strategy
         if setting.strategy is not None and self.keeps is not Keeps.NOISE:
             raise BadInput(f"{self.card.name} has noise of one kind; strategies belong to {TAKES_STRATEGIES}")
-        self.clip = self.default_clip() if setting.clip is None else setting.clip
-        self.schedule = self.default_schedule() if setting.schedule is None else setting.schedule
-        self.step_size = self.default_step() if setting.step is None else setting.step
+        if setting.momentum is not None and not self.takes_momentum:
+            raise BadInput(f"{self.card.name} has no momentum to set; 'momentum-sgd' has")
+        # Each of these may look at those before it, and is refused here if it is to be refused.
+        self.clip, self.step_size, self.strategy, self.schedule  # noqa: B018
 
     # What the algorithm chooses where nothing is set.
 
     @abstractmethod
     def default_clip(self) -> float:
         """Return the bound that theory gives on what a record contributes; clipping to it never acts."""
+
+    @cached_property
+    def clip(self) -> float:
+        """The norm to which each record's contribution is clipped."""
+        return self.default_clip() if self.setting.clip is None else self.setting.clip
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """How the noise of a machine's messages hangs together."""
+        asked = self.default_strategy() if self.setting.strategy is None else self.setting.strategy
+        return self.fitted() if isinstance(asked, Optimised) else asked
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """How large the noise of a machine's k-th release is."""
+        return self.default_schedule() if self.setting.schedule is None else self.setting.schedule
+
+    @cached_property
+    def step_size(self) -> float:
+        """η."""
+        return self.default_step() if self.setting.step is None else self.setting.step
+
+    def fitted(self) -> Fitted:
+        """Return the strategy that adds least noise to the model, for machines called as often as planned at most."""
+        rate, response = self.setting.rate, self.response()
+        return fit(random_calls(response, rate, self.planned_calls))
+
+    def response(self) -> Floats:
+        """Return how much of a disturbance of the mean message in each round is left in the model, to first order.
+
+        Rows are directions whose effects add up in squares. It shapes optimised noise, and promises nothing.
+        """
+        raise BadInput(f"{self.card.name} does not say how its model responds to noise, which optimised noise needs")
 
     def default_strategy(self) -> Strategy:
         """Return how the noise of a machine's messages hangs together."""

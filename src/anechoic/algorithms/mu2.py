@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from anechoic.algorithms.base import Algorithm, Query
+from anechoic.algorithms.base import Algorithm, Floats, Query
 from anechoic.problems.base import Term
 from anechoic.records import Vector
 
@@ -68,6 +68,12 @@ class Mu2(Algorithm):
         share = 2 / (t + 2)  # α_{t+1}/α_{1:t+1} for α_t = t
         query = (1 - share) * state.query + share * iterate
         return Mu2State(t + 1, iterate, query, state.query, estimate)
+
+    def response(self) -> Floats:
+        """Return Σ_{τ ≥ t} (1 − α_{1:τ}/α_{1:T}): noise of round t stays in q̃, and q̃_τ moves all iterates after τ."""
+        rounds = self.setting.horizon
+        done = np.cumsum(np.arange(1.0, rounds + 1)) / (rounds * (rounds + 1) / 2)
+        return np.asarray(np.cumsum((1 - done)[::-1])[::-1])[None, :]
 
     def output(self, state: Mu2State) -> Vector:
         """Return x_T, the last point at which gradients were taken."""

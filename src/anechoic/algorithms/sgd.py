@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from anechoic.algorithms.base import Algorithm, Card, Query
+from anechoic.algorithms.base import Algorithm, Card, Floats, Query
 from anechoic.problems.base import Term
 from anechoic.records import Vector
 
@@ -66,6 +66,11 @@ class Sgd(Algorithm):
         t = state.round
         average = state.average + (state.iterate - state.average) / t
         return SgdState(t + 1, self.domain.project(state.iterate - (self.step_size * self.unit) * mean), average)
+
+    def response(self) -> Floats:
+        """Return 1 − t/T: what moves w_{t+1} moves all iterates after it, and the output is their mean."""
+        rounds = self.setting.horizon
+        return np.asarray(1 - np.arange(1.0, rounds + 1) / rounds)[None, :]
 
     def output(self, state: SgdState) -> Vector:
         """Return the mean of the iterates at which gradients were taken."""

@@ -177,7 +177,22 @@ class Banded(Strategy):
         return SquareRoot().taken(min(ancestors, self.reach))
 
 
-STRATEGIES = ("independent", "cancelling", "square-root", "banded:W")
+@dataclass(frozen=True)
+class Optimised(Strategy):
+    """Whatever adds least noise to the model that the algorithm returns; each algorithm fits its own.
+
+    A wish until an algorithm has turned it into a :class:`~anechoic.privacy.optimise.Fitted`, which has the multiples.
+    """
+
+    name: ClassVar[str] = "optimised"
+    reach = None
+
+    def taken(self, ancestors: int) -> tuple[float, ...]:
+        """Refuse: what is taken off depends on the algorithm."""
+        raise BadInput("optimised noise is fitted by an algorithm, from how its model responds to noise")
+
+
+STRATEGIES = ("independent", "cancelling", "square-root", "banded:W", "optimised")
 """What settings may name; W is the width of the band."""
 
 
@@ -204,7 +219,7 @@ def find_strategy(name: str) -> Strategy:
         if not (width.isascii() and width.isdigit()):
             raise BadInput(f"the width of a band must be a whole number, as in 'banded:4', not {width!r}")
         return Banded(int(width))
-    for plain in (Independent(), Cancelling(), SquareRoot()):
+    for plain in (Independent(), Cancelling(), SquareRoot(), Optimised()):
         if name == plain.name:
             return plain
     raise unknown("strategy", name, STRATEGIES)

@@ -66,6 +66,14 @@ class Problem(ABC):
             f"D={self.domain.diameter!r}, G={self.lipschitz!r}, L={self.smoothness!r})"
         )
 
+    @property
+    def curvatures(self) -> Vector:
+        """A guess at how the loss is curved: eigenvalues and the weight of each, shape (2, n).
+
+        It says how quickly a model forgets noise, and helps to shape noise; no guarantee rests on it.
+        """
+        return np.array([[0.0], [1.0]])
+
     @abstractmethod
     def losses(self, point: Vector, records: Records) -> Vector:
         """Return f(point; z) of each record, shape (n,)."""

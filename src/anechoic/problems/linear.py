@@ -41,6 +41,18 @@ class LinearModel(Problem):
         self.bound = check_bound(bound)
         super().__init__(self.outputs * self.features, domain)
 
+    @property
+    def curvatures(self) -> Vector:
+        """Return what it would be if the j-th direction of the features had a share of their norm that falls as 1/j.
+
+        See :meth:`Problem.curvatures`; neighbouring directions are taken together.
+        """
+        shares = 1.0 / np.arange(1, self.features + 1)
+        shares /= shares.sum()
+        edges = np.unique(np.geomspace(1, self.features + 1, 25).astype(int)) - 1
+        weights = np.add.reduceat(shares, edges[:-1])
+        return np.array([self.smoothness / self.outputs * weights / np.diff(edges), weights])
+
     @abstractmethod
     def score_losses(self, scores: Vector, labels: Labels) -> Vector:
         """Return ℓ of each record, from scores of shape (n, outputs)."""
