@@ -83,10 +83,10 @@ def test_the_example_runs_unchanged_in_a_deployment(tmp_path: Path) -> None:
         (place / "policy.toml").write_text(policy(), "utf-8")
     with launch(3, tmp_path, node_configs=[{"state-dir": str(place)} for place in places]) as deployment:
         run = deployment.submit(EXAMPLE, SMALL | {"anechoic.server-dir": str(tmp_path / "server")})
-        lines = list(run.follow(seconds=180))
+        lines = list(run.follow(seconds=400))
         run.check()
         again = deployment.submit(EXAMPLE, SMALL | {"anechoic.server-dir": ""})
-        assert again.wait(seconds=60) == "finished:failed"
+        assert again.wait(seconds=200) == "finished:failed"
         assert "server_dir must be given" in again.tail(40)
     told = check(tmp_path / "server", places, rounds=2, budget=Policy.read(EXAMPLE / "policy.toml").budget)
     events = [json.loads(line.removeprefix("anechoic ")) for line in lines if line.startswith("anechoic ")]
