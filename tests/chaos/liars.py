@@ -296,7 +296,7 @@ def episode(seed: int, tries: int, tally: Tally) -> None:
         for attempt in range(tries):
             kind, said = liar.message()
             if attempt == 0 and agreed:
-                kind, said = "the truth", {"proposal": proposal.text()}
+                kind, said = "the truth", {"proposal": proposal.text(), "problem": problem.description}
             content = _record(said)
             drawn = len(machine.noise.made)
             back, other = machine.hear(content), twin.hear(content)
