@@ -288,3 +288,34 @@ def test_no_server_names_the_directory_of_a_machine_that_has_a_policy_of_its_own
     chosen = context_of(100, own, {"anechoic.state-dir": str(tmp_path / "chosen by the server")})
     assert "no directory for its store" in fields(client_app(load, seeded)(message, chosen))["refused"]
     assert not (tmp_path / "chosen by the server").exists()
+
+
+def test_machines_without_budget_records_or_sound_data_leave_and_the_run_ends_without_them(tmp_path: Path) -> None:
+    # So little noise that a second release is over the budget of 2 that machine 0 has; the others have more.
+    proposal = proposal_of(schedule="one-release", rounds=9, participants=2)
+    short, broken = FEDERATION.shard(1).rows(slice(0, 2)), FEDERATION.shard(2)
+
+    def own(context: Context) -> tuple[Any, Records]:
+        records = {1: short, 2: Records(broken.features * np.nan, broken.labels)}
+        number = int(context.node_config["partition-id"])
+        return problem_of(), records.get(number, FEDERATION.shard(number))
+
+    apps = apps_of(tmp_path, client_app(own, seeded), "rho = 50.0\n")
+    (tmp_path / "machine0" / "policy.toml").write_text("rho = 2.0\n")
+    told: list[tuple[str, Any]] = []
+    with Coordinator(proposal, problem_of(), tmp_path / "server") as coordinator:
+        strategy = PrivateStrategy(coordinator, observe=lambda name, facts: told.append((name, facts)))
+        strategy.start(StraightGrid(apps))
+        assert coordinator.done
+        numbers = dict(strategy._known.numbers)
+    assert [facts["node"] for name, facts in told if name == "declined"] == [102]
+    left = {facts["machine"]: facts["why"] for name, facts in told if name == "left"}
+    assert left.keys() == {numbers[100], numbers[101]}
+    assert "budget" in left[numbers[100]]
+    assert "run dry" in left[numbers[101]]
+    with Store(tmp_path / "machine0") as store:
+        assert len(store.rows) == 1
+        assert certify(store.ledger(), 1).rho <= 2.0
+    rounds = [facts["machines"] for name, facts in told if name == "round"]
+    assert len(rounds) == 9
+    assert all(len(who) == 2 for who in rounds)
