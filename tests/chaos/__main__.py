@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from rich.progress import track
@@ -25,15 +26,17 @@ from tests.chaos import results
 from tests.chaos.breakages import BREAKAGES
 from tests.chaos.federation import Outcome, Schedule
 
-ROOT = Path(__file__).parents[2]
-WORKERS, BREAKAGE_SCHEDULES = 2, 40
+WORKERS, DEPLOYMENTS, BREAKAGE_SCHEDULES = 2, 3, 40
+MEMORY = Path("/dev/shm")
+"""Where a file system needs no disk: to flush to one takes most of the time, and a schedule cuts the power itself."""
+
 T = TypeVar("T")
 
 
 def schedule(seed: int, breakage: str | None = None) -> Outcome:
-    """Run one schedule of the rules, on a disk of its own."""
+    """Run one schedule of the rules, in a directory of its own."""
     logging.disable(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
+    with tempfile.TemporaryDirectory(prefix="chaos-", dir=MEMORY if MEMORY.is_dir() else None) as directory:
         it = Schedule(seed, Path(directory))
         if breakage is None:
             return it.run()
@@ -92,18 +95,29 @@ def rules(schedules: int) -> dict[str, Any]:
 
 
 def processes(schedules: int) -> Iterator[dict[str, Any]]:
-    """Run schedules over real processes, one after another, and yield what has come of them so far."""
-    from tests.chaos.processes import Killing, app_of, deployed
+    """Run schedules over real processes, and yield what has come of them so far after each."""
+    from tests.chaos import processes as real
 
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    outcomes = []
-    with tempfile.TemporaryDirectory(prefix="chaos-") as place:
-        directory = Path(place)
-        with deployed(directory, {"PYTHONPATH": paths}) as deployment:
-            for seed in track(range(schedules), "real processes", disable=not sys.stderr.isatty()):
-                killing = Killing(deployment, app_of(directory), directory / f"schedule-{seed}", seed)
-                outcomes.append(killing.run())
-                yield results.processes(outcomes)
+    outcomes: list[real.Outcome] = []
+    ended: SimpleQueue[real.Outcome | BaseException] = SimpleQueue()
+
+    def work(share: range) -> None:
+        try:
+            with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
+                for outcome in real.outcomes(share, Path(directory)):
+                    ended.put(outcome)
+        except BaseException as error:
+            ended.put(error)
+
+    for first in range(DEPLOYMENTS):
+        # Most of the time is spent waiting. Should this process end early, each deployment's guard ends the rest.
+        threading.Thread(target=work, args=(range(first, schedules, DEPLOYMENTS),), daemon=True).start()
+    for _ in track(range(schedules), "real processes", disable=not sys.stderr.isatty()):
+        outcome = ended.get()
+        if isinstance(outcome, BaseException):
+            raise outcome
+        outcomes.append(outcome)
+        yield results.processes(sorted(outcomes, key=lambda outcome: outcome.seed))
 
 
 def spread(does: Callable[[int], T], seeds: Iterable[int], name: str) -> list[T]:

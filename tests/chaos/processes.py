@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,11 +29,12 @@ from anechoic.protocol.proposal import Proposal
 from anechoic.protocol.store import Store
 from anechoic.protocol.wire import Answer
 
+ROOT = Path(__file__).parents[2]
 MACHINES, BUDGET = 4, 2.0
 LIMIT, LOOK = 900.0, 0.2
 """Seconds within which a run must end whatever is killed, and between two looks at it."""
 
-PATIENCE = {"answer-seconds": 40.0, "joining-seconds": 10.0}
+PATIENCE = {"answer-seconds": 25.0, "joining-seconds": 10.0}
 
 CLOSED = re.compile(r'"event": "round", "round": (\d+)')
 
@@ -110,6 +112,19 @@ def app_of(directory: Path) -> Path:
     return directory / "app"
 
 
+def outcomes(seeds: Iterable[int], directory: Path) -> Iterator[Outcome]:
+    """Run a schedule for each seed in one deployment, one after another."""
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    with deployed(directory, {"PYTHONPATH": paths}) as deployment:
+        for seed in seeds:
+            killing = Killing(deployment, app_of(directory), directory / f"schedule-{seed}", seed)
+            try:
+                killing.run()
+            except Exception as error:
+                killing.outcome.violations.append(f"{type(error).__name__}: {error}")
+            yield killing.outcome
+
+
 class Killing:
     """A run, and what is killed in it; the seed decides what and when, and the computer's own pace the rest."""
 
@@ -132,7 +147,7 @@ class Killing:
         ]
         self.closed = 0
 
-    def run(self) -> Outcome:
+    def run(self) -> None:
         """Let it happen, then audit it."""
         self.directory.mkdir(parents=True)
         (self.directory / "policy.toml").write_text(f"rho = {BUDGET}\ntrust_server = true\n")
@@ -159,7 +174,6 @@ class Killing:
         self._close(run)
         if not self.outcome.violations:
             Reckoning(self.proposal, self.directory, self.outcome).run()
-        return self.outcome
 
     def _ended(self) -> bool:
         return (self.directory / "server" / "result.json").is_file()

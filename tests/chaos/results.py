@@ -143,7 +143,7 @@ def _processes(found: Mapping[str, Any]) -> list[str]:
     return [
         "## Real Flower processes, killed with SIGKILL",
         "",
-        f"{found['schedules']} runs in one deployment of a SuperLink and 4 SuperNodes with TLS and node authentication "
+        f"{found['schedules']} runs over a SuperLink and 4 SuperNodes with TLS and node authentication "
         f"({_told(found['versions'])}); killed: {killed}. {found['rounds']} rounds, {found['messages']} messages. "
         f"**Runs that violated anything: {len(found['violations'])}.**",
         "",
