@@ -26,7 +26,7 @@ from tests.chaos import results
 from tests.chaos.breakages import BREAKAGES
 from tests.chaos.federation import Outcome, Schedule
 
-WORKERS, DEPLOYMENTS, BREAKAGE_SCHEDULES = 2, 3, 40
+WORKERS, DEPLOYMENTS, BREAKAGE_SCHEDULES = 2, 2, 40
 MEMORY = Path("/dev/shm")
 """Where a file system needs no disk: to flush to one takes most of the time, and a schedule cuts the power itself."""
 

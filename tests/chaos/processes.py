@@ -8,7 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,10 +31,13 @@ from anechoic.protocol.wire import Answer
 
 ROOT = Path(__file__).parents[2]
 MACHINES, BUDGET = 4, 2.0
-LIMIT, LOOK = 900.0, 0.2
-"""Seconds within which a run must end whatever is killed, and between two looks at it."""
+LIMIT, CLOSING, LOOK = 1200.0, 120.0, 0.2
+"""Seconds within which a run must end whatever is killed, for ending it, and between two looks at it."""
 
 PATIENCE = {"answer-seconds": 25.0, "joining-seconds": 10.0}
+
+SUBMISSIONS = 12
+"""How often a run is submitted at most: where all that was killed comes up again, Flower may not be ready for it."""
 
 CLOSED = re.compile(r'"event": "round", "round": (\d+)')
 
@@ -132,11 +135,11 @@ class Killing:
         self.rng = rng = np.random.default_rng(seed)
         self.deployment, self.app, self.directory = deployment, app, directory
         algorithm = str(rng.choice(list(ALGORITHMS), p=list(ALGORITHMS.values())))
-        participants, rounds = int(rng.integers(1, MACHINES)), int(rng.integers(3, 7))
+        participants, rounds = int(rng.integers(1, MACHINES)), int(rng.integers(3, 6))
         settings: dict[str, Any] = {"machines": MACHINES, "participants": participants, "rounds": rounds}
         self.proposal = Proposal(run=f"chaos-{seed}", algorithm=algorithm, rho=BUDGET, batch=1, **settings)
         self.outcome = Outcome(seed, algorithm, participants, rounds)
-        strikes = int(rng.integers(2, 6))
+        strikes = int(rng.integers(2, 5))
         after = np.sort(rng.integers(0, rounds, strikes)).tolist()
         # The first kind goes round with the seed, so that a few schedules meet all of them.
         kinds = [KINDS[seed % len(KINDS)], *rng.choice(KINDS, strikes - 1, p=[0.3, 0.4, 0.2, 0.1]).tolist()]
@@ -166,7 +169,8 @@ class Killing:
                 if down is not None:
                     self.strikes = self.strikes[1:]
             if down or (not run.alive and not self._ended()):
-                if "anechoic.errors" in run.tail():
+                said = run.tail()
+                if "anechoic.errors" in said and not down and "Unavailable" not in said:
                     self.outcome.violations.append(f"the run ended by itself: {run.tail(8)}")
                     break
                 run = self._again(run)
@@ -208,7 +212,13 @@ class Killing:
         mine |= {"state-dir": str(self.directory), "server-dir": str(self.directory / "server")}
         told = {name: getattr(self.proposal, name) for name in ("run", "algorithm", "rho", "batch")}
         told |= {name: getattr(self.proposal, name) for name in ("machines", "participants", "rounds")}
-        return self.deployment.submit(self.app, {f"anechoic.{key}": value for key, value in (told | mine).items()})
+        settings = {f"anechoic.{key}": value for key, value in (told | mine).items()}
+        try:
+            return self.deployment.submit(self.app, settings)
+        except FederationFailed:
+            if self.outcome.submissions > SUBMISSIONS:
+                raise
+            return self._submit(resume)
 
     def _again(self, run: Run) -> Run:
         """Resume with a new server app."""
@@ -217,13 +227,18 @@ class Killing:
         return self._submit("yes" if begun else "no")
 
     def _close(self, run: Run) -> None:
+        """End a run for good: a server app that is killed before it has its task, Flower starts again."""
         run.close()
-        for pid in self.deployment.server_apps:
-            send(pid, signal.SIGKILL)
-        try:
-            run.stop()
-        except FederationFailed:
-            return
+        until = time.monotonic() + CLOSING
+        while time.monotonic() < until:
+            with suppress(FederationFailed):  # It has ended, or the SuperLink is busy: its status tells.
+                run.stop()
+            self.deployment.kill_server_apps()
+            try:
+                if run.status().startswith("finished"):
+                    return
+            except FederationFailed:
+                continue
 
 
 class Reckoning:
