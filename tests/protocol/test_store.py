@@ -280,3 +280,17 @@ def test_a_release_is_not_built_on_one_that_there_never_was(
         with pytest.raises(Refused, match=f"release {parent} is not one"):
             here.node(number).answer(here.proposal, ask._replace(parent=parent))
         assert coordinator.absorb(number, here.node(number).answer(here.proposal, ask))
+
+
+def test_a_store_whose_opening_breaks_off_lets_go_of_the_file(
+    world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = world()
+    told = here.node(0).enrol(here.proposal)
+    with monkeypatch.context() as broken:
+        broken.setattr(database, "PRAGMAS", (*database.PRAGMAS, "user_version", "not = (a pragma"))
+        with pytest.raises(Damaged) as kept:
+            here.node(0).enrol(here.proposal)
+    monkeypatch.setattr(database, "PATIENCE", 0.1)
+    assert here.node(0).enrol(here.proposal) == told
+    assert kept.value  # The error, and with it all that its frames refer to, was there until now.

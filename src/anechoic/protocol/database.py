@@ -65,8 +65,12 @@ def connect(path: Path, kind: str, schema: str = "", about: Mapping[str, str] | 
 def _opened(path: Path) -> sqlite3.Connection:
     with reading(path):
         database = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-        for pragma in PRAGMAS:
-            database.execute(f"PRAGMA {pragma}").fetchone()
+        try:
+            for pragma in PRAGMAS:
+                database.execute(f"PRAGMA {pragma}").fetchone()
+        except BaseException:
+            database.close()
+            raise
     return database
 
 
