@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -129,6 +130,7 @@ def _number(name: str, value: Any, base: type[int] | type[float], limits: Limits
     return base(value)
 
 
+@cache
 def _kinds(form: type) -> dict[str, Any]:
     return get_type_hints(form, include_extras=True)
 
