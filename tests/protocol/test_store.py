@@ -23,7 +23,7 @@ from anechoic.protocol import database
 from anechoic.protocol.database import Damaged
 from anechoic.protocol.node import Node
 from anechoic.protocol.store import FILE, Store
-from anechoic.protocol.wire import pack
+from anechoic.protocol.wire import Ask, pack
 
 
 @pytest.fixture
@@ -294,3 +294,40 @@ def test_a_store_whose_opening_breaks_off_lets_go_of_the_file(
     monkeypatch.setattr(database, "PATIENCE", 0.1)
     assert here.node(0).enrol(here.proposal) == told
     assert kept.value  # The error, and with it all that its frames refer to, was there until now.
+
+
+def test_an_acknowledgement_cannot_be_taken_back_whether_or_not_it_was_true(world: Callable[..., World]) -> None:
+    here = world()
+    with here.coordinator() as coordinator:
+        here.enrol(coordinator)
+        number, ask = next(iter(coordinator.questions(range(MACHINES)).items()))
+    node = here.node(number)
+
+    def asked(round_: int, parent: int, acknowledged: int) -> Ask:
+        return ask._replace(query=ask.query._replace(round=round_), parent=parent, acknowledged=acknowledged)
+
+    first, second = (node.answer(here.proposal, asked(round_, round_ - 1, 0)) for round_ in (1, 2))
+    third = node.answer(here.proposal, asked(3, 2, 2))  # which no round need have absorbed
+    for question in (asked(1, 0, 0), asked(4, 1, 0), asked(4, 0, 2)):
+        with pytest.raises(Refused, match=rf"release {question.parent} is not one that machine 0 can build on"):
+            node.answer(here.proposal, question)
+    assert node.answer(here.proposal, asked(2, 1, 0)).message == second.message
+    assert node.answer(here.proposal, asked(3, 2, 0)) == third
+    assert (first.number, second.number, third.number) == (1, 2, 3)
+    with pytest.raises(Refused, match="there is no release 9"):
+        node.answer(here.proposal, asked(3, 2, 9))
+
+
+def test_forks_are_paid_for_until_the_budget_ends_and_what_was_said_is_said_again(world: Callable[..., World]) -> None:
+    here = world(schedule="one-release", rho=1.0)  # a machine whose owner allows ρ = 2
+    with here.coordinator() as coordinator:
+        here.enrol(coordinator)
+        number, ask = next(iter(coordinator.questions(range(MACHINES)).items()))
+    node = here.node(number)
+    forks = [ask._replace(query=ask.query._replace(round=round_), parent=1) for round_ in (2, 3, 4, 5)]
+    answers = [node.answer(here.proposal, question) for question in (ask, *forks[:3])]
+    with pytest.raises(Refused, match=r"would spend ρ = 2.236 of a budget of ρ = 2"):
+        node.answer(here.proposal, forks[3])
+    assert len(answers) == 4
+    assert [answer.spent for answer in answers] == pytest.approx([1.0, 2**0.5, 3**0.5, 2.0])
+    assert node.answer(here.proposal, ask).message == answers[0].message
