@@ -131,7 +131,7 @@ def _number(name: str, value: Any, base: type[int] | type[float], limits: Limits
 
 
 @cache
-def _kinds(form: type) -> dict[str, Any]:
+def _kinds(form: Any) -> dict[str, Any]:
     return get_type_hints(form, include_extras=True)
 
 

@@ -106,7 +106,7 @@ def test_no_value_of_a_store_can_be_changed_unseen(table: str, column: str, used
 
 
 @pytest.mark.parametrize(
-    "key", ["kind", "root", "acknowledged", "identity", "made", "run", "binding", "problem", "data"]
+    "key", ["kind", "root", "acknowledged", "identity", "made", "run", "binding", "problem", "data", "settings"]
 )
 def test_nothing_that_a_store_says_of_itself_can_be_changed_unseen(key: str, used: World) -> None:
     with sqlite3.connect(file_of(used)) as file:
