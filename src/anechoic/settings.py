@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -130,8 +130,12 @@ def _number(name: str, value: Any, base: type[int] | type[float], limits: Limits
     return base(value)
 
 
-@cache
 def _kinds(form: Any) -> dict[str, Any]:
+    return _hints(form)
+
+
+@cache
+def _hints(form: Hashable) -> dict[str, Any]:
     return get_type_hints(form, include_extras=True)
 
 
