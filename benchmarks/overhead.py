@@ -202,8 +202,10 @@ def main() -> None:
 
 def write(out: Path, rows: list[dict[str, Any]]) -> None:
     """Write down what is measured so far."""
+    found: dict[str, Any]
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    found = {"machine": machine, "machines": MACHINES, "participants": PARTICIPANTS, "runs": rows}
+    found = {"machine": machine, "load": os.getloadavg()[2], "machines": MACHINES, "participants": PARTICIPANTS}
+    found |= {"runs": rows}
     out.mkdir(parents=True, exist_ok=True)
     (out / "overhead.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     (out / "overhead.md").write_text(markdown(found), encoding="utf-8")
@@ -212,10 +214,15 @@ def write(out: Path, rows: list[dict[str, Any]]) -> None:
 def markdown(found: dict[str, Any]) -> str:
     """Return the page."""
     lines = ["# What privacy costs over Flower", ""]
-    lines += [f"`make bench-federation`, {found['machine']}: {found['machines']} machines on one computer, of which"]
+    rounds = max(row["rounds"] for row in found["runs"])
+    lines += [
+        f"`make bench-federation`, or `python -m benchmarks.overhead --rounds {rounds} --out results/federation`."
+    ]
+    lines += [f"{found['machine']}: {found['machines']} machines on one computer, of which"]
     lines += [f"{found['participants']} take part in a round; TLS and node keys. Medians over rounds; kB a round and"]
     lines += [
-        "participant, as the SuperLink counts them. A round is taken apart along the machine that is done last.",
+        "participant, as the SuperLink counts them. A round is taken apart along the machine that is done last. The",
+        f"computer's load average was {found['load']:.1f}: read seconds as ratios, CPU seconds as they are.",
         "",
     ]
     lines += ["| d | Flower | app | s a round | × plain | process born | app called | app done |"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import platform
 import tempfile
 import time
@@ -206,8 +207,14 @@ def main() -> None:
         with context.Pool(1) as pool:
             runs.append(pool.apply(contestant, job))
     rows = [_typical([run for run in runs if (run["name"], run["dimension"]) == job]) for job in work]
-    machine = f"{platform.processor() or platform.machine()}, Python {platform.python_version()}"
-    found = {"machine": machine, "repeats": options.repeats, "releases": rows, "noise": noise_alone()}
+    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    found = {
+        "machine": machine,
+        "load": os.getloadavg()[2],
+        "repeats": options.repeats,
+        "releases": rows,
+        "noise": noise_alone(),
+    }
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "release.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     (options.out / "release.md").write_text(markdown(found), encoding="utf-8")
@@ -224,9 +231,14 @@ def _typical(runs: list[dict[str, Any]]) -> dict[str, Any]:
 def markdown(found: dict[str, Any]) -> str:
     """Return the page."""
     lines = ["# What a release costs", ""]
-    lines += [f"`make bench-federation`, {found['machine']}, medians of {found['repeats']} processes a line. One"]
+    again = f"`python -m benchmarks.release --repeats {found['repeats']} --out results/federation`"
+    lines += [
+        f"`make bench-federation`, or {again}.",
+        f"{found['machine']}, medians of {found['repeats']} processes a line. One",
+    ]
     lines += ["machine, one record a release; milliseconds. Absolute times differ between machines and with what else"]
-    lines += ["they do; the ratios are what counts. Seconds do not hold the start of the process.", ""]
+    lines += ["they do; the ratios are what counts. They do not hold the start of the process. The computer's load"]
+    lines += [f"average was {found['load']:.1f}.", ""]
     head = ["d", "", *PARTS, "total", "server closes", "MB asked", "MB sent", "MB on disk, machine", "server", "GiB"]
     lines += [f"| {' | '.join(head)} |", f"| ---: | --- |{' ---: |' * (len(head) - 2)}"]
     for row in found["releases"]:
