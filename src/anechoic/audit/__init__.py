@@ -1,0 +1,18 @@
+"""Audits: attacks that try to break what a certificate says, on the code that runs in a federation.
+
+Each attack returns a :class:`Finding`: a lower bound on the privacy loss, with its confidence, beside the certificate's
+upper bound, and checks of what must be so where the certificate is true.
+
+- :mod:`~anechoic.audit.distinguisher`: one record, from the server's seat, with queries and parents of its own choice;
+- :mod:`~anechoic.audit.seat`: one record, from another machine's seat, where the server is trusted.
+
+What guesses prove is in :mod:`~anechoic.audit.evidence`, the law of the noise in :mod:`~anechoic.audit.law`.
+"""
+
+from anechoic.audit.attacks import ATTACKS, carry_out
+from anechoic.audit.distinguisher import distinguish
+from anechoic.audit.findings import Check, Finding
+from anechoic.audit.seat import distinguish_from_a_seat
+from anechoic.audit.target import Effort, Target
+
+__all__ = ["ATTACKS", "Check", "Effort", "Finding", "Target", "carry_out", "distinguish", "distinguish_from_a_seat"]

@@ -1,0 +1,51 @@
+"""The trusted server, from another machine's seat: who sees the queries alone, and wants to know a record elsewhere.
+
+The server and the victim are those of the reference engine. The adversary is the only other machine. It answers with
+zeros, so that nothing but the victim's records and the server's noise moves the next query, and learns the linear rule
+that tells sequences of queries apart best, with no formula for how a query comes of the messages.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anechoic.audit.distinguisher import CERTIFIED, Told, judged, promised
+from anechoic.audit.findings import Check, Finding
+from anechoic.audit.target import Effort, Ints, Target, calls, shard_of
+from anechoic.engines.machine import Machine
+from anechoic.engines.server import Server
+from anechoic.privacy.budget import Budget
+from anechoic.privacy.ledger import Floats, Ledger
+from anechoic.privacy.noise import SERVER, SeededGaussian, generator
+
+VICTIM, ADVERSARY = 0, 1
+
+
+def distinguish_from_a_seat(target: Target, effort: Effort, told: Told = lambda _: None) -> Finding:
+    """Attack a federation with a trusted server from another machine's seat; see :func:`distinguish`."""
+    runs, together, seed = effort.runs, effort.together, effort.seed
+    rule = target.rule(together)
+    rounds, federations = calls(rule), -(-runs // together)
+    coins: Ints = generator(seed, "participation", 1).integers(0, 2, (federations, together))
+    seen: Floats = np.empty((federations, together, rounds))
+    ledgers = []
+    for index in range(federations):
+        own = seed * federations + index
+        ledger, shard, nowhere = Ledger(), shard_of(rule, coins[index]), Ledger()
+        victim = Machine(VICTIM, shard, rule, SeededGaussian(own, VICTIM), nowhere, Budget(np.inf))
+        server = Server(rule, np.zeros(rule.problem.dimension), SeededGaussian(own, SERVER), ledger, Budget(np.inf))
+        for place in range(rounds):
+            query = server.query()
+            reply = victim.answer(query, victim.releases)
+            zeros = np.zeros_like(reply.message)
+            server.absorb(query, [reply.message, zeros], [reply.use, reply.use._replace(owner=ADVERSARY)])
+            seen[index, :, place] = server.query().terms[0].point[:together]
+        if index < CERTIFIED:
+            ledgers.append(ledger)
+        told(min(runs, (index + 1) * together))
+    promise, proven = promised(target.rho, ledgers)
+    whole = all(len(ledger) == rounds for ledger in ledgers)
+    checks = (proven, Check("every release is in the ledger", whole, f"{rounds} rounds, {len(ledgers[0])} rows"))
+    seat = "another machine's: the queries that an honest server asks"
+    games = seen.reshape(-1, rounds)[:runs]
+    return judged("distinguisher, seat", seat, coins.ravel()[:runs], games, promise, effort, checks)

@@ -1,0 +1,65 @@
+"""``anechoic audit``: what it prints, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from anechoic.privacy.noise import SeededGaussian
+
+Command = Callable[..., tuple[int, str, str]]
+QUICK = ("--rounds", "2", "--runs", "8000")
+
+
+def test_a_program_gets_the_strongest_bound_and_every_attack(anechoic: Command) -> None:
+    code, out, err = anechoic("audit", *QUICK, "--json")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert set(told) >= {"epsilon_lower", "epsilon_upper", "delta", "confidence", "runs", "attack"}
+    assert 0.7 * told["epsilon_upper"] < told["epsilon_lower"] <= told["epsilon_upper"]
+    assert [attack["attack"] for attack in told["attacks"]] == ["distinguisher, straight", "distinguisher, forked"]
+    assert told["attack"] in {attack["attack"] for attack in told["attacks"]}
+
+
+def test_a_person_gets_a_table_the_checks_and_pictures(anechoic: Command, tmp_path: Path) -> None:
+    code, out, _ = anechoic("audit", *QUICK, "--algorithm", "trusted-server", "--out", "audit")
+    assert code == 0
+    assert "distinguisher, seat" in out
+    assert "The certificate is not contradicted." in out
+    assert json.loads((tmp_path / "audit" / "audit.json").read_text())["target"]["algorithm"] == "trusted-server"
+    picture = (tmp_path / "audit" / "distinguisher-seat.svg").read_text()
+    ET.fromstring(picture)
+    for curve in ("measured", "guaranteed", "proven"):
+        assert curve in picture
+
+
+def test_the_exit_code_is_1_where_the_certificate_is_contradicted(
+    anechoic: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = SeededGaussian.draw
+    monkeypatch.setattr(SeededGaussian, "draw", lambda *given: 0.5 * draw(*given))
+    code, out, _ = anechoic("audit", *QUICK)
+    assert code == 1
+    assert "FAILED  the noise is what the ledger says" in out
+    assert "The certificate is CONTRADICTED." in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--algorithm", "sgd"), "sgd promises no privacy, so there is nothing to audit"),
+        (("--attack", "guess"), "there is no attack 'guess'"),
+        (("--confidence", "1"), "the confidence must lie in"),
+        (("--delta", "1"), "δ must lie between 0 and 1"),
+        (("--strategy", "square"), "there is no strategy 'square'"),
+        (("--rho", "0"), "rho must be a finite number above 0"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(words: tuple[str, ...], said: str, anechoic: Command) -> None:
+    code, _, err = anechoic("audit", *QUICK, *words)
+    assert code == 2
+    assert said in err
