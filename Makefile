@@ -10,7 +10,7 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
-.PHONY: help setup check test browser reproduce results bench bench-federation mutants chaos liars study-theory
+.PHONY: help setup check test browser reproduce results bench bench-federation mutants chaos liars randomness study-theory
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ chaos: $(READY) ## Thousands of schedules of faults, and runs whose real process
 
 liars: $(READY) ## A lying server: 12,000 messages to machines with real stores (about 5 minutes)
 	$(BIN)/python -m tests.chaos.liars --tries 12000 --out results/chaos
+
+randomness: $(READY) ## Every sampler of noise, examined at 100 million draws (about 40 minutes)
+	$(BIN)/python -m tests.randomness --out results/randomness
 
 study-theory: $(READY) ## Fit the convergence theorems' exponents on a problem with known optimum
 	$(BIN)/python -m anechoic.studies.theory --out results/theory

@@ -151,7 +151,8 @@ class Schedule:
         """Return a machine, which remembers nothing but what is on its disk."""
         witness = str(self.directory / "witnesses" / f"{machine}.json") if self.witnessed else None
         policy = Policy(rho=self.budget, trust_server=True, witness=witness)
-        return Node(self.problem, self.shards[machine], self.place(machine), policy, Noted(self.audit.draws[machine]))
+        noise = Noted(self.audit.draws[machine])
+        return Node(self.problem, self.shards[machine], self.place(machine), policy, noise, rehearsal=True)
 
     def run(self) -> Outcome:
         """Let it all happen, and return what came of it."""
@@ -404,7 +405,7 @@ class Schedule:
         try:
             with self._server_at_risk():
                 coordinator = Coordinator(
-                    self.proposal, self.problem, self.directory / "server", resume=resume, noise=noise
+                    self.proposal, self.problem, self.directory / "server", resume=resume, noise=noise, rehearsal=True
                 )
         except (Killed, Unavailable):
             self.disk.bury()

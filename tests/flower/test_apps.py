@@ -86,11 +86,12 @@ def expected_model(directory: Path, proposal: Proposal) -> Any:
 @pytest.mark.parametrize("name", ["noise-cancelling", "trusted-server", "fresh-noise", "noisy-sgd"])
 def test_the_apps_run_the_reference_engines_algorithm_to_the_bit(name: str, tmp_path: Path, capsys: Any) -> None:
     proposal = proposal_of(algorithm=name)
-    grid = StraightGrid(apps_of(tmp_path, client_app(load, seeded)))
+    grid = StraightGrid(apps_of(tmp_path, client_app(load, seeded, rehearsal=True)))
     app = server_app(
         lambda context: problem_of(),
         lambda context: lambda model: {"norm": float(np.linalg.norm(model))},
         noise=lambda context: SeededWhole(SEED, SERVER),
+        rehearsal=True,
     )
     app(grid, context_of(run_config=settings(tmp_path, proposal)))
     model = np.load(tmp_path / "server" / "model.npy")
@@ -111,7 +112,7 @@ def strategy_of(directory: Path, proposal: Proposal, **patience: float) -> Priva
 def test_flowers_own_loop_can_run_the_rounds(tmp_path: Path) -> None:
     proposal = proposal_of(rounds=3)
     strategy = strategy_of(tmp_path, proposal)
-    grid = StraightGrid(apps_of(tmp_path, client_app(load, seeded)))
+    grid = StraightGrid(apps_of(tmp_path, client_app(load, seeded, rehearsal=True)))
     with strategy.coordinator:
         super(PrivateStrategy, strategy).start(grid, ArrayRecord({"model": Array(np.zeros(6))}), num_rounds=3)
         assert strategy.coordinator.done
@@ -120,7 +121,7 @@ def test_flowers_own_loop_can_run_the_rounds(tmp_path: Path) -> None:
 
 
 def test_a_mod_answers_what_is_meant_for_it_and_passes_the_rest_on(tmp_path: Path) -> None:
-    own = ClientApp(mods=[mod(load, seeded)])
+    own = ClientApp(mods=[mod(load, seeded, rehearsal=True)])
 
     @own.train()
     def train(message: Message, context: Context) -> Message:
@@ -161,7 +162,7 @@ def a_question() -> Ask:
 def test_what_a_machine_cannot_read_it_declines_with_a_sentence(
     change: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
-    app, context = apps_of(tmp_path, client_app(load, seeded))[100]
+    app, context = apps_of(tmp_path, client_app(load, seeded, rehearsal=True))[100]
     content = ask_record(proposal_of(), a_question())
     for key, value in change.items():
         content.config_records[RECORD][key] = value
@@ -173,7 +174,7 @@ def test_what_a_machine_cannot_read_it_declines_with_a_sentence(
 
 
 def test_a_machine_without_a_directory_or_a_policy_says_so(tmp_path: Path) -> None:
-    app = client_app(load, seeded)
+    app = client_app(load, seeded, rehearsal=True)
     message = Message(ask_record(proposal_of(), a_question()), 100, "train")
     message.metadata.__dict__["_message_id"] = "1"
     assert "state-dir" in fields(app(message, context_of()))["refused"]
@@ -183,7 +184,7 @@ def test_a_machine_without_a_directory_or_a_policy_says_so(tmp_path: Path) -> No
 
 def test_a_simulations_machines_get_a_directory_each(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text("rho = 2.0\n")
-    app, proposal = client_app(load, seeded), proposal_of()
+    app, proposal = client_app(load, seeded, rehearsal=True), proposal_of()
     run_config = {"anechoic.state-dir": str(tmp_path)}
     apps = {
         n: (app, context_of(n, {"partition-id": n, "num-partitions": MACHINES}, run_config)) for n in range(MACHINES)
@@ -206,7 +207,7 @@ def test_machines_that_are_silent_fail_or_lie_are_replaced_and_the_run_ends(tmp_
     proposal = proposal_of()
     strategy = strategy_of(tmp_path, proposal, answer=0.05, nothing=30)
     with strategy.coordinator as coordinator:
-        strategy.start(StraightGrid(apps_of(tmp_path, client_app(load, seeded)), fate))
+        strategy.start(StraightGrid(apps_of(tmp_path, client_app(load, seeded, rehearsal=True)), fate))
         assert coordinator.done
         assert set(coordinator.gone) == {n for node, n in strategy._known.numbers.items() if node == 100}
 
@@ -222,20 +223,20 @@ def test_a_server_that_slept_past_all_its_questions_replaces_the_silent_all_the_
         return None if message.metadata.message_type == "train" and next(lost, False) else reply
 
     with strategy.coordinator as coordinator:
-        strategy.start(StraightGrid(apps_of(tmp_path, client_app(load, seeded)), fate))
+        strategy.start(StraightGrid(apps_of(tmp_path, client_app(load, seeded, rehearsal=True)), fate))
         assert coordinator.done
 
 
 def test_a_run_with_too_few_machines_ends_with_a_sentence(tmp_path: Path) -> None:
     strategy = strategy_of(tmp_path, proposal_of())
-    apps = apps_of(tmp_path, client_app(load, seeded), "rho = 0.1\n")
+    apps = apps_of(tmp_path, client_app(load, seeded, rehearsal=True), "rho = 0.1\n")
     with strategy.coordinator, pytest.raises(Refused, match=r"0 machines have joined of the 3 .* budget of ρ = 0.1"):
         strategy.start(StraightGrid(apps))
 
 
 def test_a_run_that_hears_nothing_gives_up_and_can_be_resumed(tmp_path: Path) -> None:
     proposal = proposal_of()
-    apps, app = apps_of(tmp_path, client_app(load, seeded)), server_app(lambda context: problem_of())
+    apps, app = apps_of(tmp_path, client_app(load, seeded, rehearsal=True)), server_app(lambda context: problem_of())
     lost = StraightGrid(apps, lambda node, message, reply: None if message.metadata.message_type == "train" else reply)
     impatient = settings(tmp_path, proposal) | {"anechoic.nothing-seconds": 0.3, "anechoic.answer-seconds": 0.1}
     with pytest.raises(Refused, match="nothing was heard"):
@@ -273,7 +274,7 @@ class Leaky(SeededWhole):
 def test_what_is_wrong_with_a_machines_records_is_told_to_its_owner_and_not_to_the_server(
     loads: Any, noise: Any, sentence: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    app, context = apps_of(tmp_path, client_app(loads, noise))[100]
+    app, context = apps_of(tmp_path, client_app(loads, noise, rehearsal=True))[100]
     message = Message(ask_record(proposal_of(), a_question()), 100, "train")
     message.metadata.__dict__["_message_id"] = "1"
     assert fields(app(message, context))["refused"] == sentence
@@ -286,7 +287,7 @@ def test_no_server_names_the_directory_of_a_machine_that_has_a_policy_of_its_own
     message = Message(ask_record(proposal_of(), a_question()), 100, "train")
     message.metadata.__dict__["_message_id"] = "1"
     chosen = context_of(100, own, {"anechoic.state-dir": str(tmp_path / "chosen by the server")})
-    assert "no directory for its store" in fields(client_app(load, seeded)(message, chosen))["refused"]
+    assert "no directory for its store" in fields(client_app(load, seeded, rehearsal=True)(message, chosen))["refused"]
     assert not (tmp_path / "chosen by the server").exists()
 
 

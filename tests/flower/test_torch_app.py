@@ -60,7 +60,7 @@ def run_apps(directory: Path, start: int, rho: float = 40.0) -> dict[str, Any]:
     settings |= {"run": "network", "step": 0.3, "schedule": "capped", "server-dir": str(directory / "server")}
     config = {f"anechoic.{key}": value for key, value in settings.items()}
     config |= {"anechoic.state-dir": str(directory), "start": start}
-    app = client_app(load, lambda context: SeededWhole(5, int(context.node_config["partition-id"])))
+    app = client_app(load, lambda context: SeededWhole(5, int(context.node_config["partition-id"])), rehearsal=True)
     nodes = {n: (app, context_of(n, {"partition-id": n, "num-partitions": MACHINES}, config)) for n in range(MACHINES)}
     test, problem = records(99), network()
     server = server_app(lambda context: problem, lambda context: lambda model: {"loss": problem.loss(model, test)})

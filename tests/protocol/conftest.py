@@ -52,11 +52,12 @@ class World:
 
     def node(self, number: int) -> Node:
         records, place = self.federation.shard(number), self.directory / f"machine{number}"
-        return Node(problem_of(), records, place, self.policy, SeededWhole(self.seed, number))
+        return Node(problem_of(), records, place, self.policy, SeededWhole(self.seed, number), rehearsal=True)
 
     def coordinator(self, resume: bool | int = False) -> Coordinator:
         noise = SeededWhole(self.seed, SERVER)
-        return Coordinator(self.proposal, problem_of(), self.directory / "server", resume=resume, noise=noise)
+        place = self.directory / "server"
+        return Coordinator(self.proposal, problem_of(), place, resume=resume, noise=noise, rehearsal=True)
 
     def enrol(self, coordinator: Coordinator) -> None:
         for number in range(self.proposal.machines):

@@ -77,9 +77,8 @@ def test_what_noise_is_left_in_the_servers_sum_is_the_last_of_each_machine_in_wh
         here.enrol(coordinator)
         while not coordinator.done:
             for number, ask in coordinator.questions(range(MACHINES)).items():
-                twin = Node(
-                    problem_of(), here.federation.shard(number), tmp_path / f"twin{number}", here.policy, Silent()
-                )
+                shard, place = here.federation.shard(number), tmp_path / f"twin{number}"
+                twin = Node(problem_of(), shard, place, here.policy, Silent(), rehearsal=True)
                 corrections += unpack(twin.answer(here.proposal, ask).message, 6)
                 coordinator.absorb(number, here.node(number).answer(here.proposal, ask))
         estimate = coordinator.server.state.estimate

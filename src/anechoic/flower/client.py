@@ -13,7 +13,7 @@ from flwr.clientapp.typing import ClientAppCallable, Mod
 
 from anechoic.errors import AnechoicError, BadInput, Refused, Unavailable
 from anechoic.flower import messages
-from anechoic.privacy.noise import NoiseSource
+from anechoic.privacy.noise import NoiseSource, for_release
 from anechoic.problems.base import Problem
 from anechoic.protocol.node import Node
 from anechoic.protocol.policy import Policy
@@ -29,7 +29,9 @@ STATE, POLICY, SHARED = "state-dir", "policy", "anechoic.state-dir"
 run's configuration under which a simulation names one directory for all machines."""
 
 
-def client_app(load: Load, noise: Callable[[Context], NoiseSource] | None = None) -> ClientApp:
+def client_app(
+    load: Load, noise: Callable[[Context], NoiseSource] | None = None, *, rehearsal: bool = False
+) -> ClientApp:
     """Return a Flower client app that answers for one machine, under its owner's policy and from its own store.
 
     The node's configuration names the machine's directory as ``state-dir``; the policy is the file ``policy.toml`` in
@@ -45,18 +47,20 @@ def client_app(load: Load, noise: Callable[[Context], NoiseSource] | None = None
         Given Flower's context, returns the problem and the machine's own records.
     noise : callable, optional
         For tests only: where the noise comes from instead of the operating system's entropy.
+    rehearsal : bool
+        For tests only: no record is real, and the noise may come from a seed. It is refused otherwise.
     """
     app = ClientApp()
 
     def answer(message: Message, context: Context) -> Message:
-        return reply(message, context, load, noise)
+        return reply(message, context, load, noise, rehearsal=rehearsal)
 
     app.query()(answer)
     app.train()(answer)
     return app
 
 
-def mod(load: Load, noise: Callable[[Context], NoiseSource] | None = None) -> Mod:
+def mod(load: Load, noise: Callable[[Context], NoiseSource] | None = None, *, rehearsal: bool = False) -> Mod:
     """Return a mod for a Flower client app of one's own: it answers what this package's server asks.
 
     All other messages are passed on. Parameters as of :func:`client_app`.
@@ -64,21 +68,27 @@ def mod(load: Load, noise: Callable[[Context], NoiseSource] | None = None) -> Mo
 
     def intercept(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         if messages.concerns(message.content):
-            return reply(message, context, load, noise)
+            return reply(message, context, load, noise, rehearsal=rehearsal)
         return call_next(message, context)
 
     return intercept
 
 
 def reply(
-    message: Message, context: Context, load: Load, noise: Callable[[Context], NoiseSource] | None = None
+    message: Message,
+    context: Context,
+    load: Load,
+    noise: Callable[[Context], NoiseSource] | None = None,
+    *,
+    rehearsal: bool = False,
 ) -> Message:
     """Return what a machine says to a message of this package's server."""
     try:
         began = time.monotonic()
         proposal = messages.read_proposal(message.content)
         directory, policy = place(context)
-        node = _node(context, load, directory, policy, None if noise is None else noise(context))
+        source = None if noise is None else for_release(noise(context), rehearsal=rehearsal)
+        node = _node(context, load, directory, policy, source, rehearsal)
         if messages.asks(message.content):
             answer = node.answer(proposal, messages.read_ask(message.content))
             content = messages.answer_record(answer, time.monotonic() - began)
@@ -95,10 +105,12 @@ def reply(
     return Message(content, reply_to=message)
 
 
-def _node(context: Context, load: Load, directory: Path, policy: Policy, noise: NoiseSource | None) -> Node:
+def _node(
+    context: Context, load: Load, directory: Path, policy: Policy, noise: NoiseSource | None, rehearsal: bool
+) -> Node:
     """Return the machine. What is wrong with its records is said in its own log alone: the sentence may quote them."""
     try:
-        return Node(*load(context), directory, policy, noise)
+        return Node(*load(context), directory, policy, noise, rehearsal=rehearsal)
     except Exception as error:
         LOG.error("the machine's records cannot be used: %s", error, exc_info=not isinstance(error, AnechoicError))
         raise Refused("the machine's records cannot be used; its own log says why") from None

@@ -73,6 +73,8 @@ def server_app(
     problem: Callable[[Context], Problem],
     evaluate: Callable[[Context], Evaluate] | None = None,
     noise: Callable[[Context], NoiseSource] | None = None,
+    *,
+    rehearsal: bool = False,
 ) -> ServerApp:
     """Return a Flower server app that runs the algorithm named in the app's configuration.
 
@@ -89,6 +91,8 @@ def server_app(
         Given Flower's context, returns what measures a model after each round.
     noise : callable, optional
         For tests only: where a trusted server's noise comes from instead of the operating system's entropy.
+    rehearsal : bool
+        For tests only, as of :func:`~anechoic.flower.client.client_app`.
     """
     app = ServerApp()
 
@@ -105,7 +109,9 @@ def server_app(
         directory = Path(serving.server_dir)
         source = exact_noise(serving.sampler) if noise is None else noise(context)
         measure = None if evaluate is None else evaluate(context)
-        with Coordinator(proposal, problem(context), directory, resume=serving.point, noise=source) as coordinator:
+        with Coordinator(
+            proposal, problem(context), directory, resume=serving.point, noise=source, rehearsal=rehearsal
+        ) as coordinator:
 
             def evaluated(number: int, arrays: ArrayRecord) -> MetricRecord | None:
                 if measure is None:

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from anechoic.errors import BadInput
 from anechoic.records import Vector
 
 SERVER = -1
@@ -27,6 +28,21 @@ class NoiseSource(ABC):
     @abstractmethod
     def draw(self, number: int, sigma: float, dimension: int) -> Vector:
         """Return the noise of release ``number``: ``dimension`` independent coordinates of deviation ``sigma``."""
+
+
+def for_release(noise: NoiseSource, *, rehearsal: bool) -> NoiseSource:
+    """Return a source that may hide real records: one that nobody can draw again, unless it is all a rehearsal.
+
+    >>> for_release(SeededGaussian(0, 1), rehearsal=False)
+    Traceback (most recent call last):
+    anechoic.errors.BadInput: SeededGaussian can be drawn again by who knows its seed, so it hides nothing...
+    """
+    if noise.seeded and not rehearsal:
+        raise BadInput(
+            f"{type(noise).__name__} can be drawn again by who knows its seed, so it hides nothing: leave the noise "
+            "out, and it comes from the operating system's entropy; where no record is real, say rehearsal=True"
+        )
+    return noise
 
 
 @dataclass(frozen=True)

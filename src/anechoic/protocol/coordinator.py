@@ -23,7 +23,7 @@ from anechoic.errors import BadInput, Refused
 from anechoic.privacy.budget import Budget
 from anechoic.privacy.entropy import EXACT, DiscreteGaussian
 from anechoic.privacy.ledger import Release, Use
-from anechoic.privacy.noise import NoiseSource, generator
+from anechoic.privacy.noise import NoiseSource, for_release, generator
 from anechoic.problems.base import Problem
 from anechoic.protocol.checkpoints import Checkpoint, Checkpoints
 from anechoic.protocol.proposal import Proposal
@@ -47,6 +47,8 @@ class Coordinator:
         refuses a directory that has a run in it.
     noise : NoiseSource, optional
         Of a trusted server; by default the exact discrete Gaussian. Anything else is for tests.
+    rehearsal : bool
+        For tests only, as of :class:`~anechoic.protocol.node.Node`.
     """
 
     def __init__(
@@ -57,7 +59,9 @@ class Coordinator:
         *,
         resume: bool | int = False,
         noise: NoiseSource | None = None,
+        rehearsal: bool = False,
     ) -> None:
+        source = for_release(DiscreteGaussian() if noise is None else noise, rehearsal=rehearsal)
         self.proposal = proposal
         self.rule = proposal.rule(problem)
         self.total_rounds = sum(segment.rounds for segment in self.rule.segments())
@@ -66,7 +70,6 @@ class Coordinator:
         try:
             start = problem.domain.start(problem.dimension)
             ledger = self.checkpoints.ledger()
-            source = DiscreteGaussian() if noise is None else noise
             self.server = Server(self.rule, start, source, ledger, Budget(proposal.rho))
             self.server.releases = len(ledger)
             self._take_up(resume)

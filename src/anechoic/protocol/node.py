@@ -20,7 +20,7 @@ from anechoic.engines.machine import Machine, hash_of
 from anechoic.errors import BadInput, Refused, Unavailable
 from anechoic.files import write_json
 from anechoic.privacy.budget import Budget
-from anechoic.privacy.noise import NoiseSource
+from anechoic.privacy.noise import NoiseSource, for_release
 from anechoic.privacy.staircase import exact_noise
 from anechoic.problems.base import Problem
 from anechoic.protocol.policy import Policy
@@ -52,17 +52,26 @@ class Node:
     noise : NoiseSource, optional
         By default what the policy names: the exact discrete Gaussian from the operating system's entropy. Anything else
         is for tests.
+    rehearsal : bool
+        For tests only: no record is real, and the noise may come from a seed. It is refused otherwise.
     """
 
     def __init__(
-        self, problem: Problem, records: Records, directory: Path, policy: Policy, noise: NoiseSource | None = None
+        self,
+        problem: Problem,
+        records: Records,
+        directory: Path,
+        policy: Policy,
+        noise: NoiseSource | None = None,
+        *,
+        rehearsal: bool = False,
     ) -> None:
         self.problem = problem
         self.records = records.checked("the machine's records")
         problem.check_records(self.records)
         self.directory = directory
         self.policy = policy
-        self.noise = exact_noise(policy.sampler) if noise is None else noise
+        self.noise = for_release(exact_noise(policy.sampler) if noise is None else noise, rehearsal=rehearsal)
 
     def enrol(self, proposal: Proposal) -> Enrolled:
         """Agree to a proposal, making the store if there is none, or refuse it."""
