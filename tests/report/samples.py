@@ -301,3 +301,36 @@ def _rates() -> list[dict[str, Any]]:
         entry = {"quantity": quantity, "algorithm": "noise-cancelling", "theory": theory, "points": points}
         result.append(entry | {"fitted": 0.97 * theory, "standard_error": 0.021})
     return result
+
+
+def statement() -> dict[str, Any]:
+    """Return what a certificate says of a machine with a long identity, many releases and a budget."""
+    course = [
+        {"release": number, "sigma": 7.0 * number**0.5, "sensitivity": 4.0, "rho": 1.4 * (1 - 0.6 / number)}
+        for number in range(1, 201)
+    ]
+    return {
+        "kind": "machine",
+        "identity": "f01fd5ddf7a1b1f153ddbeecacb4ca9e",
+        "run": "the clinics of the north, spring",
+        "algorithm": "noise-cancelling",
+        "issued": "2026-07-01T12:34:56+00:00",
+        "machines": 1,
+        "trusted_server": False,
+        "releases": 1200,
+        "entrusted": 0,
+        "records": 123_456,
+        "private": True,
+        "rho": 1.396,
+        "zcdp": 0.974,
+        "route": "zcdp",
+        "epsilon": [{"delta": delta, "epsilon": 7.0 - 100 * delta} for delta in (1e-3, 1e-5, 1e-7, 1e-9)],
+        "best_guess": 0.81,
+        "budget": 2.5,
+        "left": 2.074,
+        "course": course,
+        "worst_machine": None,
+        "chain": {"rows": 1200, "releases": 1200, "digest": "9ba79dd1" * 8},
+        "path": "/var/lib/anechoic/the-clinics-of-the-north/spring",
+        "versions": dict.fromkeys(("python", "anechoic", "numpy", "scipy", "dp-accounting"), "1.2.3"),
+    }

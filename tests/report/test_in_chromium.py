@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.report import samples
 from tests.report.chromium import Chromium
 from tests.report.reader import agrees
 
-from anechoic.report import reproduction, study, write
+from anechoic.report import certificate, reproduction, study, write
 from anechoic.report.reproduction import CELL_COLUMNS
 
 pytestmark = pytest.mark.browser
@@ -55,12 +56,13 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(reproduction.page(report), directory / "reproduction.html")
     write(study.page(samples.study()), directory / "study.html")
     write(study.page(samples.named_study()), directory / "named.html")
+    write(certificate.page(samples.statement()), directory / "certificate.html")
     return directory
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", ["reproduction", "study", "named"])
+@pytest.mark.parametrize("name", ["reproduction", "study", "named", "certificate"])
 def test_a_report_is_good_on_a_laptop_and_on_a_phone(
     chromium: Chromium, reports: Path, name: str, width: int, dark: bool
 ) -> None:
@@ -76,13 +78,20 @@ def test_a_report_is_good_on_a_laptop_and_on_a_phone(
     assert page == ("rgb(20, 23, 28)" if dark else "rgb(255, 255, 255)")
 
 
-@pytest.mark.parametrize("name", ["reproduction", "study", "named"])
+@pytest.mark.parametrize("name", ["reproduction", "study", "named", "certificate"])
 def test_a_report_prints_in_light_with_nothing_cut_off(chromium: Chromium, reports: Path, name: str) -> None:
     tab = chromium.visit((reports / f"{name}.html").as_uri(), width=A4, dark=True, media="print")
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert tab.evaluate("document.documentElement.scrollWidth") <= A4
     assert tab.evaluate("getComputedStyle(document.querySelector('.scroll')).overflowX") == "visible"
     assert tab.pdf().startswith(b"%PDF-")
+
+
+def test_a_certificate_prints_on_one_sheet(chromium: Chromium, reports: Path) -> None:
+    tab = chromium.visit((reports / "certificate.html").as_uri(), width=A4, media="print")
+    assert len(re.findall(rb"/Type\s*/Page\b", tab.pdf())) == 1
+    tab = chromium.visit((reports / "reproduction.html").as_uri(), width=A4, media="print")
+    assert len(re.findall(rb"/Type\s*/Page\b", tab.pdf())) > 1
 
 
 def test_a_page_that_is_not_good_is_noticed(chromium: Chromium, tmp_path: Path) -> None:

@@ -8,11 +8,24 @@ from typing import NoReturn
 import typer
 from click.exceptions import ClickException, NoArgsIsHelpError
 
-from anechoic.cli import algorithms, audit, bounds, epsilon, evaluate, federate, ledger, report, reproduce, study, train
+from anechoic.cli import (
+    algorithms,
+    audit,
+    bounds,
+    certificate,
+    epsilon,
+    evaluate,
+    federate,
+    ledger,
+    report,
+    reproduce,
+    study,
+    train,
+)
 from anechoic.cli.output import PlainHelp
 from anechoic.errors import AnechoicError, Stopped
 
-COMMANDS = (algorithms, train, federate, evaluate, report, reproduce, study, audit, epsilon, bounds)
+COMMANDS = (algorithms, train, federate, evaluate, report, certificate, reproduce, study, audit, epsilon, bounds)
 
 app = typer.Typer(
     name="anechoic",

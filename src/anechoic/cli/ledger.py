@@ -11,11 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
+from anechoic.cli.certificate import read as read_certificate
 from anechoic.cli.output import PlainHelp, show_table
 from anechoic.errors import BadInput, unknown
 from anechoic.files import write_whole
 from anechoic.privacy.conversions import Route, epsilon, zcdp
 from anechoic.protocol.database import Damaged
+from anechoic.protocol.fingerprint import compare
 from anechoic.protocol.inspection import Account, Check, Lines, inspect
 from anechoic.protocol.policy import Policy
 
@@ -64,16 +66,27 @@ def show(path: Place, delta: Delta = 1e-5, policy: PolicyFile = None, as_json: A
 
 
 @app.command(cls=PlainHelp, epilog="Example: anechoic ledger verify /var/lib/anechoic --policy policy.toml")
-def verify(path: Place, policy: PolicyFile = None, as_json: AsJson = False) -> None:
+def verify(
+    path: Place,
+    policy: PolicyFile = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="A certificate.json: has what it was made from been changed since?")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Prove the ledger again from its rows alone; the exit code is 1 where a check fails.
 
     Checked are the file, the digests that chain the releases, their numbers and parents, that no record is used twice
     where the algorithm says so, and the certificate, by two independent computations; with --policy, the budget too.
+    With --certificate, the ledger is held against the sheet that was made from it earlier: a store that somebody wrote
+    anew, with digests that fit each other, does not fit that.
     """
     budget = None if policy is None else Policy.read(policy).budget
     try:
         account = inspect(path)
         checks = [Check("file", True, "whole, and of the right kind"), *account.checks(budget)]
+        if certificate is not None:
+            checks.append(compare(account, read_certificate(certificate)))
     except Damaged as error:
         checks = [Check("file", False, str(error))]
     ok = all(check.held for check in checks)

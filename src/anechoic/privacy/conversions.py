@@ -73,6 +73,24 @@ def delta(rho: float, epsilon: float, route: Route | str = Route.EXACT) -> float
     return 1.0 if math.isinf(rho) else max(math.exp(log_delta(rho, epsilon)), math.ulp(0.0))
 
 
+def best_guess(rho: float, route: Route | str = Route.EXACT) -> float:
+    """Return how often anybody can be right at most who guesses which of two records is in the data.
+
+    Before, each of the two was as likely as the other, so that 1/2 is no knowledge at all. Under ``EXACT`` it is
+    Φ(ρ/2), and some guess is that good. Otherwise it is a bound: the Kullback–Leibler divergence is at most ρ²/2, so
+    the total variation distance is at most ρ/2 (Pinsker) and √(1 − e^(−ρ²/2)) (Bretagnolle & Huber).
+
+    >>> print(f"{best_guess(0.5):.4f}", f"{best_guess(0.5, 'zcdp'):.4f}", best_guess(0), best_guess(math.inf))
+    0.5987 0.6250 0.5 1.0
+    """
+    rho = _rho(rho)
+    if Route(route) is Route.EXACT:
+        from scipy.special import ndtr
+
+        return float(ndtr(rho / 2))
+    return 0.5 + min(rho / 2, math.sqrt(-math.expm1(-rho * rho / 2))) / 2
+
+
 def rho_for(epsilon: float, delta: float, route: Route | str = Route.EXACT) -> float:
     """Return the largest ρ that is (ε, δ)-DP along ``route``: the inverse of :func:`epsilon`, never above it.
 

@@ -26,6 +26,13 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Items:
+    """Points of prose, one under the other."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Code:
     """A command or a piece of code."""
 
@@ -88,7 +95,7 @@ class Details:
     blocks: tuple[Text | Code | Table, ...]
 
 
-Block = Text | Code | Table | Figure | Details
+Block = Text | Items | Code | Table | Figure | Details
 
 
 @dataclass(frozen=True)
@@ -101,12 +108,16 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A report: its title, a line on where it comes from, what it says in short, and its sections."""
+    """A report: its title, a line on where it comes from, what it says in short, and its sections.
+
+    A ``brief`` one is set so tightly that it prints on one sheet.
+    """
 
     title: str
     byline: str
     summary: tuple[str, ...]
     sections: tuple[Section, ...]
+    brief: bool = False
 
 
 def render(page: Page) -> str:
@@ -122,10 +133,11 @@ def render(page: Page) -> str:
     body = tag("h1", _prose(page.title))
     body += tag("p", _prose(page.byline), class_="byline") if page.byline else ""
     body += "".join(tag("p", _prose(words), class_="summary") for words in page.summary)
-    body += tag("nav", tag("ul", links), aria_label="Contents") if len(sections) > 2 else ""
+    body += tag("nav", tag("ul", links), aria_label="Contents") if len(sections) > 2 and not page.brief else ""
     for ident, section in sections:
         content = "".join(_block(block, idents) for block in section.blocks)
         body += tag("section", tag("h2", _prose(section.title), id=ident) + content, aria_labelledby=ident)
+    main = tag("main", body, class_="brief" if page.brief else None)
     head = (
         tag("meta", None, charset="utf-8")
         + tag(
@@ -135,7 +147,7 @@ def render(page: Page) -> str:
         + tag("title", text(page.title))
         + tag("style", STYLE)
     )
-    return "<!DOCTYPE html>\n" + tag("html", tag("head", head) + tag("body", tag("main", body)), lang="en-GB") + "\n"
+    return "<!DOCTYPE html>\n" + tag("html", tag("head", head) + tag("body", main), lang="en-GB") + "\n"
 
 
 def write(page: Page, path: Path) -> None:
@@ -162,6 +174,8 @@ def _block(block: Block, idents: Iterator[str]) -> str:
     match block:
         case Text(words):
             return tag("p", _prose(words))
+        case Items(words):
+            return tag("ul", "".join(tag("li", _prose(item)) for item in words), class_="items")
         case Code(words):
             return tag("pre", tag("code", text(words)))
         case Table():

@@ -43,7 +43,10 @@ tr>:first-child{padding-left:.4rem}
 .key li{display:flex;align-items:center;gap:.5rem}
 .key svg{flex:none;width:34px;height:14px}
 pre{font:.875rem/1.5 ui-monospace,Menlo,Consolas,'Liberation Mono',monospace;background:var(--shade);padding:.75rem 1rem;margin:.75rem 0;white-space:pre-wrap;overflow-wrap:anywhere}
+.items{max-width:42rem;margin:.75rem 0;padding-left:1.2rem}.items li{margin:.2rem 0}
 details{margin:1rem 0}
+.brief{max-width:52rem}.brief h2{margin-top:1.75rem;font-size:1.2rem}.brief p,.brief .items,.brief figcaption{max-width:none}
+.brief figure{margin:1rem 0}.brief tbody th{min-width:2rem}
 summary{cursor:pointer;font-size:.9375rem}
 :focus-visible{outline:2px solid var(--c0);outline-offset:2px}
 @media (max-width:40rem){
@@ -68,6 +71,10 @@ figure:has(.lone){break-inside:avoid}
 .lone{grid-template-columns:minmax(0,11cm) 1fr}.lone .key{flex-direction:column;order:1}
 tbody th{min-width:0}
 details::details-content{content-visibility:visible;block-size:auto}
+.brief{font-size:9pt;line-height:1.38}.brief .byline,.brief figcaption,.brief table{font-size:8pt}.brief .summary{font-size:10pt}
+.brief h1{font-size:16pt;margin:0 0 .2rem}.brief h2{font-size:10.5pt;margin:.6rem 0 .2rem;padding-top:.3rem}
+.brief p,.brief .items,.brief pre{margin:.25rem 0}.brief figure{margin:.4rem 0}.brief figcaption{margin-bottom:.2rem}
+.brief pre{font-size:8pt;padding:.25rem .5rem}.brief .items li{margin:.1rem 0}
 }
 """
 )
