@@ -301,7 +301,7 @@ def test_machines_without_budget_records_or_sound_data_leave_and_the_run_ends_wi
         number = int(context.node_config["partition-id"])
         return problem_of(), records.get(number, FEDERATION.shard(number))
 
-    apps = apps_of(tmp_path, client_app(own, seeded), "rho = 50.0\n")
+    apps = apps_of(tmp_path, client_app(own, seeded, rehearsal=True), "rho = 50.0\n")
     (tmp_path / "machine0" / "policy.toml").write_text("rho = 2.0\n")
     told: list[tuple[str, Any]] = []
     with Coordinator(proposal, problem_of(), tmp_path / "server") as coordinator:
