@@ -71,7 +71,8 @@ class Setting:
     ``records`` is the size of the smallest shard; ``rho`` is infinite where no privacy is asked for; ``clip``,
     ``step``, ``schedule``, ``strategy`` and ``momentum`` are the algorithm's own choice where they are None, and so is
     the number of rounds where its phases decide it. ``grid`` is γ where messages are whole multiples of γ, as in a real
-    federation, and None where they are real vectors, as in most simulations.
+    federation, and None where they are real vectors, as in most simulations. With ``whole_shards`` every release uses
+    all records of its machine, again and again, instead of ``batch`` fresh ones.
     """
 
     problem: Problem
@@ -87,6 +88,7 @@ class Setting:
     grid: float | None = None
     strategy: Strategy | None = None
     momentum: float | None = None
+    whole_shards: bool = False
 
     def __post_init__(self) -> None:
         whole("the number of machines", self.machines)
@@ -155,6 +157,8 @@ class Algorithm(ABC):
             raise BadInput(f"{self.card.name} has noise of one kind; strategies belong to {TAKES_STRATEGIES}")
         if setting.momentum is not None and not self.takes_momentum:
             raise BadInput(f"{self.card.name} has no momentum to set; 'momentum-sgd' has")
+        if setting.whole_shards and self.keeps is not Keeps.NOISE:
+            raise BadInput(f"{self.card.name} decides itself which records are used; {TAKES_STRATEGIES} can be told")
         # Each of these may look at those before it, and is refused here if it is to be refused.
         self.clip, self.step_size, self.strategy, self.schedule  # noqa: B018
 
@@ -203,7 +207,8 @@ class Algorithm(ABC):
 
     def default_schedule(self) -> Schedule:
         """Return the schedule of the noise; by default what suits the strategy for as many calls as are planned for."""
-        return OneRelease() if self.strategy == Independent() else self.strategy.schedule(self.planned_calls)
+        fresh = self.strategy == Independent() and not self.setting.whole_shards
+        return OneRelease() if fresh else self.strategy.schedule(self.planned_calls)
 
     @abstractmethod
     def default_step(self) -> float:
@@ -213,6 +218,8 @@ class Algorithm(ABC):
 
     def span(self, phase: int, size: Any, called: Any) -> tuple[Any, Any]:
         """Return which of its ``size`` records a machine uses in its ``called``-th release (works on arrays too)."""
+        if self.setting.whole_shards:
+            return 0 * size, size
         return (called - 1) * self.setting.batch, called * self.setting.batch
 
     def scale(self, phase: int, called: Ints, sensitivity: Floats) -> Floats:
@@ -225,14 +232,15 @@ class Algorithm(ABC):
     def level(self) -> float:
         """√κ, by which a schedule that is made for cancelling is scaled under another strategy."""
         as_made = (Cancelling(), Independent()) if self.schedule == OneRelease() else (Cancelling(),)
-        if self.keeps is not Keeps.NOISE or self.strategy in as_made:
+        reused = self.setting.whole_shards
+        if self.keeps is not Keeps.NOISE or (self.strategy in as_made and not reused):
             return 1.0
         cap = self.schedule.cap(self.setting.horizon)
         if cap is None:
             raise BadInput(f"the {self.schedule.name} schedule has no cap, which {self.strategy.name} noise needs")
         variance = self.schedule.unit_variance(np.arange(1, cap + 1), self.setting.horizon)
         rounding = max(map(self.rounding, map(self.taken, range(cap)))) / self.largest_sensitivity(0)
-        return math.sqrt(self.strategy.level(variance, rounding))
+        return math.sqrt(self.strategy.level(variance, rounding, reused=reused))
 
     def blank(self) -> Memory:
         """Return the memory of a machine that has released nothing."""
@@ -300,6 +308,8 @@ class Algorithm(ABC):
 
     def capacity(self, sizes: Ints) -> Ints | None:
         """Return how often machines with ``sizes`` records can be called, None where records are read again."""
+        if self.setting.whole_shards:
+            return None
         return sizes // self.setting.batch
 
     def sensitivity(self, records: Any) -> Any:

@@ -71,7 +71,13 @@ def command(
     clip: Annotated[float | None, typer.Option(help="Bound on a record's contribution.")] = None,
     step: Annotated[float | None, typer.Option(help="η.")] = None,
     schedule: Annotated[str | None, typer.Option(help="own, paper, capped or one-release.")] = None,
-    strategy: Annotated[str | None, typer.Option(help="own, independent, cancelling, square-root, banded:W.")] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="own, independent, cancelling, square-root, banded:W, optimised.")
+    ] = None,
+    momentum: Annotated[float | None, typer.Option(help="β of momentum-sgd.")] = None,
+    whole_shards: Annotated[
+        bool | None, typer.Option("--whole-shards/--fresh", help="Use all records in every release, or fresh ones.")
+    ] = None,
     engine: Annotated[str | None, typer.Option(help="auto, collective or machines.")] = None,
     machines: Annotated[int | None, typer.Option(help="M.")] = None,
     participants: Annotated[int | None, typer.Option(help="m, machines a round; by default half of them.")] = None,

@@ -101,6 +101,8 @@ def train(
     start: Vector | None = None,
     grid: float | None = None,
     strategy: Strategy | str | None = None,
+    momentum: float | None = None,
+    whole_shards: bool = False,
     observe: Callable[[int, Vector], None] | None = None,
     begun: Begun | None = None,
 ) -> Run:
@@ -134,8 +136,12 @@ def train(
     grid : float, optional
         γ: messages are rounded to whole multiples of it and noise is whole, as in a real federation.
     strategy : Strategy or str, optional
-        How the noise of a machine's messages hangs together: 'independent', 'cancelling', 'square-root', 'banded:W', or
-        one of your own; by default the algorithm's.
+        How the noise of a machine's messages hangs together: 'independent', 'cancelling', 'square-root', 'banded:W',
+        'optimised', or one of your own; by default the algorithm's.
+    momentum : float, optional
+        β of 'momentum-sgd'.
+    whole_shards : bool
+        Whether every release uses all records of its machine, again and again, instead of ``batch`` fresh ones.
     observe : callable, optional
         Called after each round with the number of rounds done and the current model.
     begun : callable, optional
@@ -178,7 +184,7 @@ def train(
     def build(rounds: int | None) -> Algorithm:
         smallest, asked = int(federation.sizes.min()), math.inf if rho is None else rho
         who = participation.participants
-        own = clip, step, schedule, grid, mixed
+        own = clip, step, schedule, grid, mixed, momentum, whole_shards
         return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, *own))
 
     if when_dry not in ("refuse", "replace"):

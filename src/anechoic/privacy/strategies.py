@@ -20,7 +20,7 @@ import numpy as np
 
 from anechoic.errors import BadInput, unknown, whole
 from anechoic.privacy.ledger import CANCELS, Floats
-from anechoic.privacy.schedules import CappedConstant, OneRelease, Schedule
+from anechoic.privacy.schedules import CappedConstant, Schedule
 
 FRESH: tuple[float, ...] = ()
 """The multiples of a release that takes nothing off."""
@@ -79,17 +79,19 @@ class Strategy(ABC):
         """Return the schedule that suits the strategy where nothing else is asked for."""
         return CappedConstant(releases)
 
-    def level(self, unit_variance: Floats, rounding: float = 0.0) -> float:
+    def level(self, unit_variance: Floats, rounding: float = 0.0, *, reused: bool = False) -> float:
         """Return κ = max_j Σ_{k ≥ j} v_kj²/u_k over a path as long as ``unit_variance``, v being C.
 
         With σ_k² = κ u_k Δ²/ρ² the records of such a path cost ρ² at most, and one of them just that. Where rounding
-        moves a later release by up to ``rounding`` times Δ, v_kj = C_kj + rounding · Σ_{j < i ≤ k} C_ki.
+        moves a later release by up to ``rounding`` times Δ, v_kj = C_kj + rounding · Σ_{j < i ≤ k} C_ki. Where every
+        release uses the same records (``reused``), one record moves all of them, and κ = Σ_k (Σ_j v_kj)²/u_k.
 
         >>> Cancelling().level(np.full(8, 8.0)), Independent().level(np.full(8, 1.0))
         (1.0, 1.0)
         """
         encoder = self.encoder(len(unit_variance))
         moved = encoder + rounding * (np.cumsum(encoder[:, ::-1], axis=1)[:, ::-1] - encoder)
+        moved = moved.sum(axis=1, keepdims=True) if reused else moved
         return float((np.square(moved) / unit_variance[:, None]).sum(axis=0).max())
 
     def in_sums(self, variance: Floats) -> Floats:
@@ -112,10 +114,6 @@ class Independent(Strategy):
     def taken(self, ancestors: int) -> tuple[float, ...]:
         """Return nothing; see :meth:`Strategy.taken`."""
         return FRESH
-
-    def schedule(self, releases: int) -> Schedule:
-        """Return one release's: any number of releases is safe, as long as no record is in two."""
-        return OneRelease()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from anechoic.errors import BadInput
 from anechoic.privacy.schedules import CappedConstant, ScheduleName, named_schedule
 from anechoic.privacy.strategies import OWN, Cancelling, Independent, named_strategy
 from anechoic.problems.base import Problem
-from anechoic.settings import Limits, Positive, Seed, build, check
+from anechoic.settings import Limits, NotNegative, Positive, Seed, build, check
 
 ROUNDING_SHARE = 2.0**-9
 """How much of a record's 2C/b the rounding to the grid adds at most, where the grid is not proposed.
@@ -49,7 +49,9 @@ class Proposal:
         'capped' takes ``releases``, or a cap that a machine drawn at random hardly ever meets.
     strategy : str
         How a machine's noise hangs together: 'own' (the algorithm's choice), 'independent', 'cancelling', 'square-root'
-        or 'banded:W'. A machine keeps the noise of as many releases as one takes off of.
+        'banded:W' or 'optimised'. A machine keeps the noise of as many releases as one takes off of.
+    momentum : float, optional
+        β of 'momentum-sgd'.
     grid : float, optional
         γ, a power of two by default, such that rounding to it hardly adds to what a record moves.
     seed : int
@@ -69,6 +71,7 @@ class Proposal:
     schedule: ScheduleName = "own"
     releases: Many | None = None
     strategy: str = OWN
+    momentum: NotNegative | None = None
     grid: Positive | None = None
     seed: Seed = 0
 
@@ -126,6 +129,7 @@ class Proposal:
                     schedule,
                     grid,
                     named_strategy(self.strategy),
+                    self.momentum,
                 )
             )
 

@@ -22,7 +22,7 @@ from anechoic.privacy.schedules import ScheduleName, named_schedule
 from anechoic.privacy.strategies import OWN, named_strategy
 from anechoic.problems import Ball, BinaryLogistic, Huber, LeastSquares, LinearModel, SmoothedHinge, Softmax
 from anechoic.records import Vector
-from anechoic.settings import Count, Positive, Seed, build, check
+from anechoic.settings import Count, NotNegative, Positive, Seed, build, check
 from anechoic.studies.calls import Calls, participation_of
 from anechoic.studies.sources import (
     SYNTHETIC,
@@ -73,7 +73,8 @@ class Experiment:
         uniform participation every record of the data is used once, as in the paper.
     evaluations : int
         At how many rounds the model is measured on the way by ``anechoic train``. Changes nothing else.
-    algorithm, machines, participants, rounds, batch, rho, clip, step, schedule, strategy, split, alpha, engine, seed
+    algorithm, machines, participants, rounds, batch, rho, clip, step, schedule, strategy, momentum, whole_shards,
+    split, alpha, engine, seed
         As in :func:`anechoic.train` and :func:`anechoic.federate`.
     """
 
@@ -98,6 +99,8 @@ class Experiment:
     step: Positive | None = None
     schedule: ScheduleName = "own"
     strategy: str = OWN
+    momentum: NotNegative | None = None
+    whole_shards: bool = False
     when_dry: WhenDry = "refuse"
     split: Split = "iid"
     alpha: Positive = 1.0
@@ -198,6 +201,8 @@ def run(
         step=experiment.step,
         schedule=named_schedule(experiment.schedule, rounds, experiment.participants / experiment.machines),
         strategy=named_strategy(experiment.strategy),
+        momentum=experiment.momentum,
+        whole_shards=experiment.whole_shards,
         seed=experiment.seed,
         engine=experiment.engine,
         when_dry=experiment.when_dry,

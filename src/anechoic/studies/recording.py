@@ -130,7 +130,9 @@ def up_to(ledger: Ledger, rounds: int) -> Ledger:
     uses = Uses(*(_rows(column, used) for column in ledger.uses))
     part = Ledger()
     part.extend(
-        Releases(*(_rows(column, kept) for column in ledger.releases)), uses._replace(release=places[uses.release])
+        Releases(*(_rows(column, kept) for column in ledger.releases)),
+        uses._replace(release=places[uses.release]),
+        ledger.multiples,
     )
     return part
 
