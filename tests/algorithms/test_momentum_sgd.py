@@ -7,6 +7,7 @@ import pytest
 
 from anechoic.algorithms import ALGORITHMS, Setting
 from anechoic.engines import train
+from anechoic.engines.run import Engine
 from anechoic.errors import BadInput
 from anechoic.federation import Federation
 from anechoic.privacy import CappedConstant, certify
@@ -76,3 +77,33 @@ def test_a_momentum_outside_its_range_is_refused(momentum: float) -> None:
         Setting(problem(), 5, 5, 6, RECORDS, rho=1.0, momentum=momentum)
     with pytest.raises(BadInput, match="no momentum to set"):
         ALGORITHMS["noisy-sgd"](Setting(problem(), 5, 5, 6, RECORDS, rho=1.0, momentum=0.5))
+
+
+@pytest.mark.parametrize("engine", ["machines", "collective"])
+def test_pooled_every_record_counts_the_same_although_shards_differ(engine: Engine) -> None:
+    """One round over shards of 3, 12 and 45 records is a step along the mean gradient of all 60."""
+    pool = federation().pool
+    unequal = Federation(pool, np.arange(60), np.array([0, 3, 15, 60]))
+    run = train(
+        problem(), unequal, "momentum-sgd", participants=3, rounds=1, rho=1e9, clip=100.0, step=0.3, momentum=0.0,
+        batch=20, releases=1, pooled=True, engine=engine,
+    )  # fmt: skip
+    np.testing.assert_allclose(run.model, 0.3 * pool.labels @ pool.features / 60, rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["machines", "collective"])
+def test_pooled_all_records_are_used_once_in_as_many_parts_as_there_are_releases(engine: Engine) -> None:
+    pool = federation().pool
+    unequal = Federation(pool, np.arange(60), np.array([0, 2, 9, 20, 60]))
+    run = train(
+        problem(), unequal, "momentum-sgd", participants=2, rounds=7, rho=0.7, batch=3, releases=4, pooled=True,
+        when_dry="replace", engine=engine,
+    )  # fmt: skip
+    uses, count = run.ledger.uses, np.zeros(60, int)
+    offsets = np.array([0, 2, 9, 20, 60])
+    for owner, first, stop in zip(uses.owner, uses.first, uses.stop, strict=True):
+        count[offsets[owner] + first : offsets[owner] + stop] += 1
+    assert (count == 1).all()
+    assert run.trace.calls.tolist() == [2, 4, 4, 4]
+    np.testing.assert_allclose(uses.sensitivity, 2 * run.algorithm.clip / 3)
+    assert certify(run.ledger, 4).rho == pytest.approx(0.7, rel=1e-9)

@@ -73,17 +73,17 @@ MUTATIONS = (
         "clip after averaging, not each record",
         "engines/machine.py",
         """self.records.rows(slice(first, stop)), clip
-        ) / (stop - first)""",
+        ) / algorithm.divisor(stop - first)""",
         """self.records.rows(slice(first, stop)), 1e200
-        ) / (stop - first)
+        ) / algorithm.divisor(stop - first)
         signal *= min(1.0, (1 - 1e-12) * clip / max(float(np.linalg.norm(signal)), clip))""",
         (ONE_RECORD,),
     ),
     Mutation(
         "sensitivity C instead of 2C",
         "algorithms/base.py",
-        "return 2 * self.clip / records + rounding",
-        "return self.clip / records + rounding",
+        "return 2 * self.clip / self.divisor(records) + rounding",
+        "return self.clip / self.divisor(records) + rounding",
         (REVEALED,),
     ),
     Mutation(

@@ -101,7 +101,7 @@ def test_a_proposal_within_the_policy_is_agreed_to_and_one_beyond_it_is_not() ->
         ({"machines": 10**400}, "machines must be a whole number from 1 to a billion"),
         ({"strategy": "square-root", "rounds": 5000}, "at most 3000 rounds"),
         ({"algorithm": "sgd"}, "sgd gives no privacy"),
-        ({"releases": 3}, "releases belongs to schedule"),
+        ({"releases": 0}, "releases must be a whole number"),
         ({"rho": None}, "rho must be"),
     ],
 )

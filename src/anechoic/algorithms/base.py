@@ -72,7 +72,10 @@ class Setting:
     ``step``, ``schedule``, ``strategy`` and ``momentum`` are the algorithm's own choice where they are None, and so is
     the number of rounds where its phases decide it. ``grid`` is γ where messages are whole multiples of γ, as in a real
     federation, and None where they are real vectors, as in most simulations. With ``whole_shards`` every release uses
-    all records of its machine, again and again, instead of ``batch`` fresh ones.
+    all records of its machine, again and again, instead of ``batch`` fresh ones. ``releases`` is how often a machine is
+    called at most, and what the algorithm's own schedule plans for; None for hardly ever more often than that. With
+    ``pooled`` shards may differ in size and every record still counts the same: a release uses one of ``releases``
+    equal parts of its shard (all of it with ``whole_shards``), and divides the sum by ``batch`` whatever its size.
     """
 
     problem: Problem
@@ -89,6 +92,8 @@ class Setting:
     strategy: Strategy | None = None
     momentum: float | None = None
     whole_shards: bool = False
+    releases: int | None = None
+    pooled: bool = False
 
     def __post_init__(self) -> None:
         whole("the number of machines", self.machines)
@@ -96,9 +101,13 @@ class Setting:
         if self.rounds is not None:
             whole("the number of rounds", self.rounds)
         whole("the local batch", self.batch)
+        if self.releases is not None:
+            whole("the most releases of a machine", self.releases)
         if self.participants > self.machines:
             raise BadInput(f"{self.participants} participants a round are more than the {self.machines} machines")
-        if self.batch > self.records:
+        if self.pooled and self.releases is None:
+            raise BadInput("pooled shards are divided into as many parts as there are releases: say how many")
+        if self.batch > self.records and not self.pooled:
             raise BadInput(f"a local batch of {self.batch} is larger than the smallest shard, {self.records} records")
         if not self.rho > 0:
             raise BadInput(f"ρ must be above 0, not {self.rho}")
@@ -157,7 +166,7 @@ class Algorithm(ABC):
             raise BadInput(f"{self.card.name} has noise of one kind; strategies belong to {TAKES_STRATEGIES}")
         if setting.momentum is not None and not self.takes_momentum:
             raise BadInput(f"{self.card.name} has no momentum to set; 'momentum-sgd' has")
-        if setting.whole_shards and self.keeps is not Keeps.NOISE:
+        if (setting.whole_shards or setting.pooled) and self.keeps is not Keeps.NOISE:
             raise BadInput(f"{self.card.name} decides itself which records are used; {TAKES_STRATEGIES} can be told")
         # Each of these may look at those before it, and is refused here if it is to be refused.
         self.clip, self.step_size, self.strategy, self.schedule  # noqa: B018
@@ -220,6 +229,9 @@ class Algorithm(ABC):
         """Return which of its ``size`` records a machine uses in its ``called``-th release (works on arrays too)."""
         if self.setting.whole_shards:
             return 0 * size, size
+        if self.setting.pooled:
+            parts = np.minimum(self.setting.releases or 1, size)
+            return (called - 1) * size // parts, called * size // parts
         return (called - 1) * self.setting.batch, called * self.setting.batch
 
     def scale(self, phase: int, called: Ints, sensitivity: Floats) -> Floats:
@@ -303,14 +315,20 @@ class Algorithm(ABC):
 
     def segments(self) -> tuple[Segment, ...]:
         """Return the stretches of rounds, each with its cap on a machine's calls."""
-        cap = self.schedule.cap(self.setting.horizon) if self.noise_by == "machine" else None
-        return (Segment(self.setting.horizon, cap),)
+        caps = [self.setting.releases, self.schedule.cap(self.setting.horizon) if self.noise_by == "machine" else None]
+        return (Segment(self.setting.horizon, min((cap for cap in caps if cap is not None), default=None)),)
 
     def capacity(self, sizes: Ints) -> Ints | None:
         """Return how often machines with ``sizes`` records can be called, None where records are read again."""
         if self.setting.whole_shards:
             return None
+        if self.setting.pooled:
+            return np.minimum(self.setting.releases or 1, sizes)
         return sizes // self.setting.batch
+
+    def divisor(self, records: Any) -> Any:
+        """Return by what a sum of ``records`` clipped contributions is divided (works on arrays too)."""
+        return self.setting.batch + 0 * records if self.setting.pooled else records
 
     def sensitivity(self, records: Any) -> Any:
         """Return Δ = 2C/b, how far one record moves a mean of ``records`` clipped contributions (works on arrays too).
@@ -318,7 +336,7 @@ class Algorithm(ABC):
         On a grid, rounding moves each coordinate by up to γ/2 on either side, and Δ = 2C/b + γ√d.
         """
         rounding = 0.0 if self.setting.grid is None else self.setting.grid * math.sqrt(self.problem.dimension)
-        return 2 * self.clip / records + rounding
+        return 2 * self.clip / self.divisor(records) + rounding
 
     def largest_sensitivity(self, phase: int) -> float:
         """Return how far one record moves a message at most: Δ for the fewest records that it is the mean of."""
@@ -336,6 +354,8 @@ class Algorithm(ABC):
     @property
     def planned_calls(self) -> int:
         """How often a machine plans to be called, at the most: hardly ever more often."""
+        if self.setting.releases is not None:
+            return self.setting.releases
         return planned_cap(self.setting.horizon, self.setting.rate)
 
     @property

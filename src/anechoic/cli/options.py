@@ -12,7 +12,10 @@ import typer
 
 from anechoic.data.table import TableForm, is_table
 from anechoic.errors import BadInput
+from anechoic.privacy.conversions import rho_for
 from anechoic.studies.experiment import Experiment, source_of
+from anechoic.studies.planned import planned
+from anechoic.studies.rundir import DELTA
 from anechoic.studies.sources import Synthetic
 
 Data = Annotated[str | None, typer.Option(help="mnist, digits, synthetic, or the path of a .csv or .parquet file.")]
@@ -73,7 +76,39 @@ def located(values: Mapping[str, Any], directory: Path) -> dict[str, Any]:
 
 
 def experiment_of(config: Path | None, flags: Mapping[str, Any]) -> Experiment:
-    """Return the experiment of a file and flags, of which the flags win.
+    """Return the experiment of a file and flags, of which the flags win."""
+    return Experiment.of(values_of(config, flags))
+
+
+def planned_of(config: Path | None, flags: Mapping[str, Any], passes: int | None = None) -> Experiment:
+    """Return the same, with everything planned that is not set if no algorithm is named."""
+    values = values_of(config, private(flags))
+    if "algorithm" in values:
+        if passes is not None:
+            raise BadInput("--passes is for runs that are planned: leave out the algorithm, or leave out the passes")
+        return Experiment.of(values)
+    return Experiment.of(planned(values, 1 if passes is None else passes))
+
+
+def private(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags with ε and δ turned into the ρ that meets them.
+
+    >>> round(private({"epsilon": 2.0, "delta": None, "seed": 1})["rho"], 4)
+    0.5017
+    """
+    found = {key: value for key, value in flags.items() if key not in ("epsilon", "delta")}
+    epsilon, delta = flags.get("epsilon"), flags.get("delta")
+    if epsilon is None and delta is not None:
+        raise BadInput("--delta goes with --epsilon")
+    if epsilon is not None:
+        if found.get("rho") is not None:
+            raise BadInput("say how much privacy once: --rho, or --epsilon with --delta")
+        found["rho"] = rho_for(epsilon, DELTA if delta is None else delta)
+    return found
+
+
+def values_of(config: Path | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a file and flags, of which the flags win.
 
     Where the table names the machines, they need not be counted by hand; half of the machines take part in a round
     where nothing else is said.
@@ -86,7 +121,7 @@ def experiment_of(config: Path | None, flags: Mapping[str, Any]) -> Experiment:
     machines = values.get("machines")
     if "participants" not in values and isinstance(machines, int) and machines > 0:
         values["participants"] = max(1, machines // 2)
-    return Experiment.of(values)
+    return values
 
 
 def _listed(name: str, value: Any) -> Any:

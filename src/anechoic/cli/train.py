@@ -16,7 +16,8 @@ from anechoic.studies.results import model_of, summary
 from anechoic.studies.rundir import open_directory, write_outcome, write_points
 
 EXAMPLES = (
-    "Examples: anechoic train --data digits --machines 20 --participants 10 --rho 4   |   "
+    "Examples: anechoic train --data mnist --machines 100 --participants 50 --epsilon 2   |   "
+    "anechoic train --data digits --algorithm noise-cancelling --machines 20 --participants 10 --rho 4   |   "
     "anechoic train --data people.csv --label sick --classes no,yes --machine clinic --bound 1 --rho 2   |   "
     "anechoic train runs/noise-cancelling-1/config.toml --seed 2"
 )
@@ -64,8 +65,15 @@ def command(
         float | None, typer.Option(help="To which labels that are real numbers are clipped.")
     ] = None,
     diameter: Annotated[float | None, typer.Option(help="Of the ball that holds the parameters.")] = None,
-    algorithm: Annotated[str | None, typer.Option(help="A name from 'anechoic algorithms'.")] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(help="A name from 'anechoic algorithms'; by default all that is not set is planned.")
+    ] = None,
     rho: Annotated[float | None, typer.Option(help="The guarantee ρ²/2-zCDP.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Instead of ρ: the ε of (ε, δ)-differential privacy.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The δ that goes with it; by default 1e-5.")] = None,
+    passes: Annotated[
+        int | None, typer.Option(help="Where the run is planned: how often a record may be used; by default once.")
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="T; by default what the smallest shard allows.")] = None,
     batch: Annotated[int | None, typer.Option(help="b, fresh records of a machine a round.")] = None,
     clip: Annotated[float | None, typer.Option(help="Bound on a record's contribution.")] = None,
@@ -93,8 +101,8 @@ def command(
     The run's directory gets the model, the ledger, the metrics as CSV and for TensorBoard, the settings
     ('anechoic train DIR/config.toml' repeats the run to the bit) and a summary. Ctrl-C keeps what was finished.
     """
-    flags = {key: value for key, value in locals().items() if key not in ("config", "out", "as_json")}
-    experiment = given.experiment_of(config, flags)
+    flags = {key: value for key, value in locals().items() if key not in ("config", "out", "as_json", "passes")}
+    experiment = given.planned_of(config, flags, passes)
     directory, written = Path(), time.monotonic()
     with Live(quiet=as_json) as live:
 

@@ -77,10 +77,10 @@ def signal(algorithm: Algorithm, federation: Federation, plan: Plan, index: int,
         return np.zeros(problem.dimension, federation.pool.features.dtype)
     if counts.sum() <= GATHER_LIMIT:
         records = federation.gather(machines, firsts, stops)
-        shares = np.repeat(1 / counts, counts).astype(records.features.dtype)
+        shares = np.repeat(1 / algorithm.divisor(counts), counts).astype(records.features.dtype)
         return problem.clipped_sum(query.terms, records, clip, shares)
     parts: Iterator[Vector] = (
-        problem.clipped_sum(query.terms, federation.shard(*place), clip) / (place[2] - place[1])
+        problem.clipped_sum(query.terms, federation.shard(*place), clip) / algorithm.divisor(place[2] - place[1])
         for place in zip(machines.tolist(), firsts.tolist(), stops.tolist(), strict=True)
     )
     total = next(parts)

@@ -84,7 +84,7 @@ class Machine:
             return before
         memory = self._check(query, parent)
         number = self.releases + 1
-        first, stop = algorithm.span(query.phase, self.records.size, number)
+        first, stop = map(int, algorithm.span(query.phase, self.records.size, number))
         if stop > self.records.size or first >= stop:
             raise Refused(
                 f"machine {self.index} has run dry: it holds {self.records.size} records and release {number} "
@@ -96,7 +96,7 @@ class Machine:
         use = Use(self.index, first, stop, algorithm.sensitivity(stop - first))
         signal = algorithm.problem.clipped_sum(
             algorithm.contribution(query, memory), self.records.rows(slice(first, stop)), clip
-        ) / (stop - first)
+        ) / algorithm.divisor(stop - first)
         if not np.isfinite(signal).all():
             # Only a user's own problem can come here. To refuse would say something about the records.
             LOG.warning("the gradients of machine %d are not finite and count as zero", self.index)

@@ -103,6 +103,8 @@ def train(
     strategy: Strategy | str | None = None,
     momentum: float | None = None,
     whole_shards: bool = False,
+    releases: int | None = None,
+    pooled: bool = False,
     observe: Callable[[int, Vector], None] | None = None,
     begun: Begun | None = None,
 ) -> Run:
@@ -142,6 +144,10 @@ def train(
         β of 'momentum-sgd'.
     whole_shards : bool
         Whether every release uses all records of its machine, again and again, instead of ``batch`` fresh ones.
+    releases : int, optional
+        How often a machine is called at most; others are drawn in the place of one that was.
+    pooled : bool
+        Whether every record counts the same although shards differ in size; see :class:`~anechoic.algorithms.Setting`.
     observe : callable, optional
         Called after each round with the number of rounds done and the current model.
     begun : callable, optional
@@ -184,7 +190,7 @@ def train(
     def build(rounds: int | None) -> Algorithm:
         smallest, asked = int(federation.sizes.min()), math.inf if rho is None else rho
         who = participation.participants
-        own = clip, step, schedule, grid, mixed, momentum, whole_shards
+        own = clip, step, schedule, grid, mixed, momentum, whole_shards, releases, pooled
         return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, *own))
 
     if when_dry not in ("refuse", "replace"):

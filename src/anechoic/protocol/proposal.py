@@ -46,7 +46,12 @@ class Proposal:
     clip, step : float, optional
         The algorithm's own formulas where they are left out.
     schedule : {'own', 'paper', 'capped', 'one-release'}
-        'capped' takes ``releases``, or a cap that a machine drawn at random hardly ever meets.
+        'capped' plans for ``releases``, or for a cap that a machine drawn at random hardly ever meets.
+    releases : int, optional
+        How often a machine is asked at most.
+    pooled : bool
+        Whether every record counts the same although shards differ in size: each release uses one of ``releases`` equal
+        parts of its shard, and the sum is divided by ``batch``.
     strategy : str
         How a machine's noise hangs together: 'own' (the algorithm's choice), 'independent', 'cancelling', 'square-root'
         'banded:W' or 'optimised'. A machine keeps the noise of as many releases as one takes off of.
@@ -70,6 +75,7 @@ class Proposal:
     step: Positive | None = None
     schedule: ScheduleName = "own"
     releases: Many | None = None
+    pooled: bool = False
     strategy: str = OWN
     momentum: NotNegative | None = None
     grid: Positive | None = None
@@ -84,8 +90,6 @@ class Proposal:
             raise BadInput("run must be a name of 1 to 200 printable characters")
         if find(self.algorithm).noise_by is None:
             raise BadInput(f"{self.algorithm} gives no privacy; a federation needs an algorithm that does")
-        if self.releases is not None and self.schedule != "capped":
-            raise BadInput("releases belongs to schedule = 'capped'")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Proposal:
@@ -110,7 +114,7 @@ class Proposal:
     def rule(self, problem: Problem) -> Algorithm:
         """Return the algorithm with these settings for a problem; both sides build it, from the same numbers."""
         schedule = named_schedule(self.schedule, self.rounds, self.participants / self.machines)
-        if self.releases is not None:
+        if self.releases is not None and self.schedule == "capped":
             schedule = CappedConstant(self.releases)
         kind = find(self.algorithm)
 
@@ -130,6 +134,9 @@ class Proposal:
                     grid,
                     named_strategy(self.strategy),
                     self.momentum,
+                    False,
+                    self.releases,
+                    self.pooled,
                 )
             )
 

@@ -74,7 +74,7 @@ class Experiment:
     evaluations : int
         At how many rounds the model is measured on the way by ``anechoic train``. Changes nothing else.
     algorithm, machines, participants, rounds, batch, rho, clip, step, schedule, strategy, momentum, whole_shards,
-    split, alpha, engine, seed
+    releases, pooled, split, alpha, engine, seed
         As in :func:`anechoic.train` and :func:`anechoic.federate`.
     """
 
@@ -101,6 +101,8 @@ class Experiment:
     strategy: str = OWN
     momentum: NotNegative | None = None
     whole_shards: bool = False
+    releases: Count | None = None
+    pooled: bool = False
     when_dry: WhenDry = "refuse"
     split: Split = "iid"
     alpha: Positive = 1.0
@@ -203,6 +205,8 @@ def run(
         strategy=named_strategy(experiment.strategy),
         momentum=experiment.momentum,
         whole_shards=experiment.whole_shards,
+        releases=experiment.releases,
+        pooled=experiment.pooled,
         seed=experiment.seed,
         engine=experiment.engine,
         when_dry=experiment.when_dry,

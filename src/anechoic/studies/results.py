@@ -21,6 +21,8 @@ def summary(experiment: Experiment, recording: Recording, directory: Path) -> di
     problem, test, private = problem_of(experiment, source.dataset), source.dataset.test, math.isfinite(certificate.rho)
     found = {
         "algorithm": experiment.algorithm,
+        "strategy": experiment.strategy,
+        "clip": experiment.clip,
         "engine": experiment.engine if recording.run is None else recording.run.engine,
         "rounds": recording.rounds,
         "accuracy": problem.accuracy(recording.model, test),

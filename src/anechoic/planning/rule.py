@@ -1,0 +1,86 @@
+"""The rule by which a run is planned where nothing is set: frozen, from public quantities alone.
+
+Its constants were chosen on synthetic mixtures and scikit-learn's digits, split at random, by Dirichlet's law and by
+label, and on nothing else (``docs/choosing.md`` tells how, and what came out elsewhere). They are rough: most can be
+changed by a fifth without a difference that shows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from anechoic.planning.costs import Limits
+from anechoic.planning.situation import Situation
+
+FEWEST = 5
+"""At least so many machines are asked in a round, if there are as many: fewer differ too much from the rest."""
+
+MOST_CALLS = 64
+"""No machine is asked more often."""
+
+
+class Choice(NamedTuple):
+    """The settings of a run with 'momentum-sgd'."""
+
+    participants: int
+    """m, of those that can be reached."""
+    rounds: int
+    calls: int
+    """K, how often each machine is asked, and never more often."""
+    batch: int
+    whole_shards: bool
+    clip: float
+    step: float
+    momentum: float
+    strategy: str
+    diameter: float
+
+    @property
+    def passes(self) -> int:
+        """How often each record is used."""
+        return self.calls if self.whole_shards else 1
+
+
+def choose(situation: Situation, limits: Limits | None = None) -> Choice:
+    """Return the settings for a situation, within limits.
+
+    Few machines a round with a large batch each go further than many with a small one: each call of a machine costs
+    noise, and a machine that is called once carries the least noise there can be. Too few, and their differences count
+    for more than the noise. The more noise there is, the fewer rounds are worth their noise.
+
+    >>> choose(Situation(machines=100, participants=50, records=600, features=785, outputs=10, rho=1.0))[:5]
+    (12, 50, 6, 100, False)
+    """
+    limits = Limits() if limits is None else limits
+    x, machines, reached = situation.noise, situation.machines, situation.participants
+    wanted = 32 * x**-0.4
+    asked = min(reached, max(FEWEST, round(6.25 * x**-0.6)))
+    passes = min(limits.passes, MOST_CALLS)
+    if passes > 1:
+        spread = min(2.0, max(1.0, 1.5 * x**-0.4))
+        asked = min(reached, max(min(FEWEST, reached), round(passes * machines / (spread * wanted))))
+        calls, gain = passes, 470 * spread
+    elif wanted * asked / machines <= 1:
+        calls, gain = 1, 470.0
+        asked = min(reached, max(asked, round(machines / (1.5 * wanted))))
+    else:
+        calls, gain = min(round(wanted * asked / machines), situation.records, MOST_CALLS), 470.0
+    asked, calls = limits.fit(situation, asked, calls)
+    rounds = int(min(limits.most_rounds, max(1, calls * machines // asked)))
+    whole = passes > 1 and calls > 1
+    batch = situation.records if whole else situation.records // calls
+    height = min(16 * x**-0.2, gain * x**-0.77 / rounds)
+    clip = CLIP * situation.lipschitz
+    step = height * STEP * situation.outputs / situation.smoothness
+    strategy = "independent" if calls == 1 or whole else "optimised"
+    return Choice(asked, rounds, calls, batch, whole, clip, step, MOMENTUM, strategy, 4 * step * clip * rounds)
+
+
+CLIP = 0.25 / math.sqrt(2)
+"""C in units of G: a quarter of a record's norm for softmax."""
+
+STEP = 0.5
+"""η in units of outputs/L, times the height that the rule gives."""
+
+MOMENTUM = 0.5
