@@ -26,7 +26,8 @@ from anechoic.studies.rundir import read_ledger, read_run
 
 Command = Callable[..., tuple[int, str, str]]
 
-SMALL = ("--data", "synthetic", "--loss", "logistic", "--diameter", "4", "--machines", "8", "--rho", "2")
+SITUATION = ("--data", "synthetic", "--loss", "logistic", "--machines", "8")
+SMALL = (*SITUATION, "--algorithm", "noise-cancelling", "--diameter", "4", "--rho", "2")
 FILES = {"config.toml", "metrics.csv", "events.out.tfevents.anechoic", "ledger.csv", "model.npz", "summary.json"}
 
 
@@ -126,6 +127,52 @@ def test_every_kind_of_participation_runs(calls: str, anechoic: Command) -> None
     assert json.loads(printed)["rounds"] == 20
 
 
+@pytest.mark.parametrize(
+    "situation",
+    [
+        SITUATION,
+        ("--data", "digits", "--machines", "20"),
+        ("--data", "digits", "--split", "by-label", "--machines", "20"),
+    ],
+)
+def test_where_nothing_is_set_all_is_planned_and_the_guarantee_met(
+    situation: tuple[str, ...], anechoic: Command
+) -> None:
+    code, printed, told = anechoic("train", *situation, "--epsilon", "4", "--delta", "1e-5", "--seed", "1", "--json")
+    assert code == 0, told
+    found = json.loads(printed)
+    keys = {"algorithm", "strategy", "rounds", "passes", "clip", "rho", "epsilon", "delta", "accuracy", "seconds"}
+    assert keys <= found.keys()
+    assert found["algorithm"] == "momentum-sgd"
+    assert 3.5 < found["epsilon"] <= 4 * (1 + 1e-9)
+    assert 0.8 < found["passes"] <= 1
+    assert found["settings"]["unit_norm"]
+
+
+def test_what_is_set_stays_as_it_is_in_a_plan(anechoic: Command) -> None:
+    words = ("--rho", "2", "--rounds", "9", "--momentum", "0.2", "--strategy", "square-root", "--passes", "1")
+    found = json.loads(anechoic("train", *SITUATION, *words, "--json")[1])
+    assert (found["strategy"], found["settings"]["momentum"]) == ("square-root", 0.2)
+    assert 1 <= found["rounds"] <= 9
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "say how much privacy: --rho, or --epsilon with --delta"),
+        (("--rho", "1", "--epsilon", "2"), "say how much privacy once"),
+        (("--delta", "1e-6"), "--delta goes with --epsilon"),
+        (("--rho", "1", "--algorithm", "noisy-sgd", "--passes", "2"), "--passes is for runs that are planned"),
+        (("--epsilon", "0"), "epsilon must be"),
+    ],
+)
+def test_a_target_that_makes_no_sense_is_one_line(words: tuple[str, ...], sentence: str, anechoic: Command) -> None:
+    code, printed, told = anechoic("train", *SITUATION, *words)
+    assert (code, printed) == (2, "")
+    assert sentence in told
+    assert told.count("\n") == 1
+
+
 CONFIG = """
 data = "synthetic"
 loss = "logistic"
@@ -180,9 +227,12 @@ def test_a_bad_setting_is_one_line(old: str, new: str, sentence: str, anechoic: 
         (("train", *SMALL, "--out", "file"), "file"),
         (("train", *SMALL, "--out", "file/run"), "file/run"),
         (("train", *SMALL, "--out", "full"), "full holds other files"),
-        (("train", "--data", "none.csv", "--label", "y", "--bound", "1", "--loss", "logistic"), "No such file"),
+        (
+            ("train", "--data", "none.csv", "--label", "y", "--bound", "1", "--loss", "logistic", "--rho", "1"),
+            "No such file",
+        ),
         (("train", "--data", "x.csv", "--label", "y", "--lower", "low", "--upper", "1"), "--lower must be a number"),
-        (("train", "--data", "x.csv", "--label", "y"), "noise is scaled to what is declared"),
+        (("train", "--data", "x.csv", "--label", "y", "--rho", "1"), "noise is scaled to what is declared"),
         (("evaluate", "none"), "No such file or directory: none"),
         (("evaluate", "file"), "file is not a model that can be used"),
     ],
@@ -200,7 +250,8 @@ def test_a_bad_path_is_one_line(words: tuple[str, ...], sentence: str, anechoic:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_that_is_not_finite_is_one_line_and_is_not_saved(anechoic: Command) -> None:
-    code, _, told = anechoic("train", "--data", "digits", "--machines", "10", "--rho", "4", "--step", "1e300")
+    way = ("--algorithm", "noise-cancelling", "--rho", "4", "--step", "1e300")
+    code, _, told = anechoic("train", "--data", "digits", "--machines", "10", *way)
     assert code == 2
     assert told == "anechoic: the model of the last round is not finite: choose a smaller step or diameter\n"
     assert not Path("runs/noise-cancelling-1/model.npz").exists()
@@ -270,6 +321,6 @@ def test_every_setting_has_a_flag() -> None:
     flags: dict[str, Any] = dict.fromkeys(inspect.signature(train.command).parameters, 1)
     keys = {key.rpartition(".")[2] for key in options.settings_of(flags | dict.fromkeys(options.LISTS, "1"))}
     parts = {"table", "synthetic"}
-    assert keys - {"config", "out", "as_json"} == {*vars(Experiment())} - parts | {*options.PARTS["table"]} | {
-        *options.PARTS["synthetic"]
-    }
+    assert keys - {"config", "out", "as_json", "epsilon", "delta", "passes"} == {*vars(Experiment())} - parts | {
+        *options.PARTS["table"]
+    } | {*options.PARTS["synthetic"]}

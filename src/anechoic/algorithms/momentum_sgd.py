@@ -105,12 +105,13 @@ class MomentumSgd(Algorithm):
         rounds, beta = self.setting.horizon, self.momentum
         curvatures, weights = self.problem.curvatures
         half = rounds // 2
+        forgotten = np.minimum(1.0, self.step_size * curvatures)  # no direction is stepped over: clipping sees to that
         response = np.empty((len(weights), rounds))
         pull, push = np.zeros((2, len(weights)))
         for t in range(rounds, 0, -1):
             pull = pull + (1 / (rounds - half) if t > half else 0.0)
             push = push - pull
             response[:, t - 1] = (1 - beta) * push
-            pull = pull + (1 - beta) * self.step_size * curvatures * push
+            pull = pull + (1 - beta) * forgotten * push
             push = beta * push
         return np.asarray(np.sqrt(weights)[:, None] * response)

@@ -86,6 +86,10 @@ def command(
     whole_shards: Annotated[
         bool | None, typer.Option("--whole-shards/--fresh", help="Use all records in every release, or fresh ones.")
     ] = None,
+    releases: Annotated[int | None, typer.Option(help="How often a machine is called at most.")] = None,
+    pooled: Annotated[
+        bool | None, typer.Option("--pooled/--by-machine", help="Let every record count the same, or every machine.")
+    ] = None,
     engine: Annotated[str | None, typer.Option(help="auto, collective or machines.")] = None,
     machines: Annotated[int | None, typer.Option(help="M.")] = None,
     participants: Annotated[int | None, typer.Option(help="m, machines a round; by default half of them.")] = None,

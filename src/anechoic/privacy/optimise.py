@@ -65,11 +65,12 @@ def _fitted(flat: bytes) -> Fitted:
     workload = np.frombuffer(flat).reshape(releases, releases)
     for share in (0.0, *np.geomspace(0.01, 100.0, 13)):
         encoder, variance = solve(workload + share * np.diag(np.diag(workload)))
-        if encoder.min() >= -NEGATIVE / 10:
-            break
-    mixing = np.linalg.inv(encoder)
-    rows = tuple(tuple((-mixing[k, :k][::-1]).tolist()) for k in range(releases))
-    return Fitted(rows, tuple(variance.tolist()))
+        mixing = np.linalg.inv(encoder)
+        rows = tuple(tuple((-mixing[k, :k][::-1]).tolist()) for k in range(releases))
+        fitted = Fitted(rows, tuple(variance.tolist()))
+        if fitted.encoder(releases).min() >= -NEGATIVE / 10:
+            return fitted
+    return Fitted(((),) * releases, (1.0,) * releases)
 
 
 def fit(workload: Floats) -> Fitted:

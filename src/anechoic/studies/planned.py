@@ -15,12 +15,16 @@ from anechoic.studies.experiment import Experiment, federation_of, problem_of, s
 def planned(values: Mapping[str, Any], passes: int = 1) -> dict[str, Any]:
     """Return the settings with what is not in them chosen by the rule; what is in them stays as it is.
 
+    But ``participants`` are how many machines can be reached in a round, of which fewer may be asked, and ``rounds`` how
+    many there may be at most.
+
     Looked at are how many records there are and how long they are declared to be at most, never what they say.
 
     >>> found = planned({"data": "digits", "machines": 10, "participants": 5, "rho": 1.0})
     >>> found["algorithm"], found["rounds"] == found["releases"] * 10 // found["participants"], found["pooled"]
     ('momentum-sgd', True, True)
     """
+    Experiment.of(values)  # so that a slip in what is set is told before anything is asked for
     if values.get("rho") is None:
         raise BadInput(
             "say how much privacy: --rho, or --epsilon with --delta; or name an algorithm without any, as in "
@@ -29,7 +33,7 @@ def planned(values: Mapping[str, Any], passes: int = 1) -> dict[str, Any]:
     scaled: dict[str, Any] = {"unit_norm": True, **values}
     situation = situation_of(Experiment.of(scaled))
     choice = choose(situation, Limits(rounds=values.get("rounds"), passes=passes))
-    return {**scaled, **settings_of(choice), **values, "participants": choice.participants}
+    return {**scaled, **settings_of(choice), **values, "participants": choice.participants, "rounds": choice.rounds}
 
 
 def situation_of(experiment: Experiment) -> Situation:
