@@ -15,8 +15,8 @@ from anechoic.studies.experiment import Experiment, federation_of, problem_of, s
 def planned(values: Mapping[str, Any], passes: int = 1) -> dict[str, Any]:
     """Return the settings with what is not in them chosen by the rule; what is in them stays as it is.
 
-    But ``participants`` are how many machines can be reached in a round, of which fewer may be asked, and ``rounds`` how
-    many there may be at most.
+    But ``participants`` are how many machines can be reached in a round, of which fewer may be asked, and ``rounds``
+    how many there may be at most.
 
     Looked at are how many records there are and how long they are declared to be at most, never what they say.
 
