@@ -54,7 +54,7 @@ mutants: $(READY) ## Break the privacy code on purpose; every break must turn a 
 
 chaos: $(READY) ## Thousands of schedules of faults, and runs whose real processes are killed (about an hour)
 	$(BIN)/python -m tests.chaos --schedules 2000 --out results/chaos
-	$(BIN)/python -m tests.chaos --processes 24 --out results/chaos
+	$(BIN)/python -m tests.chaos --processes 20 --out results/chaos
 
 liars: $(READY) ## A lying server: 12,000 messages to machines with real stores (about 5 minutes)
 	$(BIN)/python -m tests.chaos.liars --tries 12000 --out results/chaos

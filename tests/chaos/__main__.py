@@ -2,7 +2,7 @@
 
     python -m tests.chaos --seed 17                     one schedule of the rules, and what struck in it
     python -m tests.chaos --schedules 2000              that many, from seed 0 on; and every deliberate breakage
-    python -m tests.chaos --processes 24                that many over real Flower processes, from seed 0 on
+    python -m tests.chaos --processes 20                that many over real Flower processes, from seed 0 on
 
 With ``--out results/chaos`` the numbers are written there as chaos.json and chaos.md. Exit code 1: a violation.
 """
@@ -57,9 +57,9 @@ def main() -> int:
         return one(told.seed, told.breakage)
     broken = False
     if told.schedules:
-        found = rules(told.schedules)
-        broken |= bool(found["violations"]) or not all(row["noticed"] for row in found["breakages"])
-        results.write(told.out, "rules", found)
+        for found in rules(told.schedules):
+            results.write(told.out, "rules", found)
+            broken |= bool(found["violations"]) or not all(row["noticed"] for row in found["breakages"])
     if told.processes:
         for found in processes(told.processes):
             results.write(told.out, "processes", found)
@@ -82,16 +82,16 @@ def one(seed: int, breakage: str | None) -> int:
     return int(bool(outcome.violations))
 
 
-def rules(schedules: int) -> dict[str, Any]:
-    """Run schedules of the rules, then the same code broken on purpose."""
-    outcomes = spread(schedule, range(schedules), f"{schedules} schedules")
-    breakages = []
+def rules(schedules: int) -> Iterator[dict[str, Any]]:
+    """Run schedules of the rules, then the same code broken on purpose, and yield what has come of it so far."""
+    outcomes, breakages = spread(schedule, range(schedules), f"{schedules} schedules"), list[dict[str, Any]]()
+    yield results.rules(outcomes, breakages)
     for name in BREAKAGES:
         noticed = spread(partial(schedule, breakage=name), range(BREAKAGE_SCHEDULES), name)
         seeds = [seed for seed, outcome in enumerate(noticed) if outcome.violations]
         first = noticed[seeds[0]].violations[0] if seeds else ""
         breakages.append({"breakage": name, "noticed": len(seeds), "schedules": BREAKAGE_SCHEDULES, "first": first})
-    return results.rules(outcomes, breakages)
+    yield results.rules(outcomes, breakages)
 
 
 def processes(schedules: int) -> Iterator[dict[str, Any]]:

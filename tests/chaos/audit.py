@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anechoic.algorithms.base import Algorithm, Keeps, Query
+from anechoic.errors import AnechoicError
 from anechoic.privacy.certificate import certify
 from anechoic.privacy.ledger import Ledger, Release, Use
 from anechoic.privacy.noise import SERVER, NoiseSource
@@ -235,8 +236,12 @@ class Audit:
             mine = {number: sent for (who, number), sent in sorted(self.sent.items()) if who == machine}
             if not mine or machine in stale:
                 continue
-            with Store(place, rule=self.rule) as store:
-                rows, kept = {row.number: row for row in store.rows}, certify(store.ledger(), 1).rho
+            try:
+                with Store(place, rule=self.rule) as store:
+                    rows, kept = {row.number: row for row in store.rows}, certify(store.ledger(), 1).rho
+            except AnechoicError as error:
+                self.demand(False, f"machine {machine}: its store cannot be read: {error}")
+                continue
             self.demand(kept <= self.budget * SLACK, f"machine {machine}: its ledger is over the budget")
             scratch = Ledger()
             for number, sent in mine.items():
