@@ -167,7 +167,8 @@ class Uniform(Participation):
             pool = self.machines if able is None else len(able)
             if pool < count:
                 raise _too_few(index, pool, count)
-            urgent = 0 if left is None else _urgent(left, rounds - index, count)
+            plenty = left is None or pool >= count * (rounds - index)  # one call each would do, without counting them
+            urgent = 0 if plenty or left is None else _urgent(left, rounds - index, count)
             if left is None or able is None:
                 who[index] = rng.choice(pool, count, replace=False, shuffle=False)
                 continue

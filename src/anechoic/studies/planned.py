@@ -30,6 +30,8 @@ def planned(values: Mapping[str, Any], passes: int = 1) -> dict[str, Any]:
             "say how much privacy: --rho, or --epsilon with --delta; or name an algorithm without any, as in "
             "--algorithm sgd"
         )
+    if values.get("calls") == "trace":
+        raise BadInput("a trace that is given leaves too little to plan: name an algorithm, and its settings")
     scaled: dict[str, Any] = {"unit_norm": True, **values}
     situation = situation_of(Experiment.of(scaled))
     choice = choose(situation, Limits(rounds=values.get("rounds"), passes=passes))
