@@ -4,15 +4,33 @@ Each attack returns a :class:`Finding`: a lower bound on the privacy loss, with 
 upper bound, and checks of what must be so where the certificate is true.
 
 - :mod:`~anechoic.audit.distinguisher`: one record, from the server's seat, with queries and parents of its own choice;
-- :mod:`~anechoic.audit.seat`: one record, from another machine's seat, where the server is trusted.
+- :mod:`~anechoic.audit.seat`: one record, from another machine's seat, where the server is trusted;
+- :mod:`~anechoic.audit.canaries`: many records in one run, on real machines with stores;
+- :mod:`~anechoic.audit.membership`: one record, from the final model alone;
+- :mod:`~anechoic.audit.held`: what a machine's store must look like to its owner.
 
 What guesses prove is in :mod:`~anechoic.audit.evidence`, the law of the noise in :mod:`~anechoic.audit.law`.
 """
 
 from anechoic.audit.attacks import ATTACKS, carry_out
+from anechoic.audit.canaries import find_canaries
 from anechoic.audit.distinguisher import distinguish
 from anechoic.audit.findings import Check, Finding
+from anechoic.audit.held import check_stores
+from anechoic.audit.membership import infer_membership
 from anechoic.audit.seat import distinguish_from_a_seat
 from anechoic.audit.target import Effort, Target
 
-__all__ = ["ATTACKS", "Check", "Effort", "Finding", "Target", "carry_out", "distinguish", "distinguish_from_a_seat"]
+__all__ = [
+    "ATTACKS",
+    "Check",
+    "Effort",
+    "Finding",
+    "Target",
+    "carry_out",
+    "check_stores",
+    "distinguish",
+    "distinguish_from_a_seat",
+    "find_canaries",
+    "infer_membership",
+]

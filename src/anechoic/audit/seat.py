@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anechoic.audit.distinguisher import CERTIFIED, Told, judged, promised
+from anechoic.audit.distinguisher import CERTIFIED, Played, Told, judged, promised
 from anechoic.audit.findings import Check, Finding
 from anechoic.audit.target import Effort, Ints, Target, calls, shard_of
 from anechoic.engines.machine import Machine
@@ -23,6 +23,14 @@ VICTIM, ADVERSARY = 0, 1
 
 def distinguish_from_a_seat(target: Target, effort: Effort, told: Told = lambda _: None) -> Finding:
     """Attack a federation with a trusted server from another machine's seat; see :func:`distinguish`."""
+    played = watch(target, effort, told)
+    promise, proven = promised(target.rho, played.ledgers)
+    seat = "another machine's: the queries that an honest server asks"
+    return judged("distinguisher, seat", seat, played.coins, played.seen, promise, effort, (proven, *played.checks))
+
+
+def watch(target: Target, effort: Effort, told: Told = lambda _: None) -> Played:
+    """Sit through as many federations as are needed; nothing is silent but what the adversary itself says."""
     runs, together, seed = effort.runs, effort.together, effort.seed
     rule = target.rule(together)
     rounds, federations = calls(rule), -(-runs // together)
@@ -43,9 +51,7 @@ def distinguish_from_a_seat(target: Target, effort: Effort, told: Told = lambda 
         if index < CERTIFIED:
             ledgers.append(ledger)
         told(min(runs, (index + 1) * together))
-    promise, proven = promised(target.rho, ledgers)
     whole = all(len(ledger) == rounds for ledger in ledgers)
-    checks = (proven, Check("every release is in the ledger", whole, f"{rounds} rounds, {len(ledgers[0])} rows"))
-    seat = "another machine's: the queries that an honest server asks"
+    check = Check("every release is in the ledger", whole, f"{rounds} rounds, {len(ledgers[0])} rows")
     games = seen.reshape(-1, rounds)[:runs]
-    return judged("distinguisher, seat", seat, coins.ravel()[:runs], games, promise, effort, checks)
+    return Played(coins.ravel()[:runs], games, np.zeros_like(games), ledgers, (check,))

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from anechoic.audit import ATTACKS, Effort, Finding, Target, carry_out
+from anechoic.audit import ATTACKS, Check, Effort, Finding, Target, carry_out, check_stores
 from anechoic.cli.output import show_table
-from anechoic.errors import BadInput
+from anechoic.errors import BadInput, unknown
 from anechoic.files import write_json, write_whole
 from anechoic.report import standalone
 from anechoic.report.audit import tradeoff
@@ -22,7 +22,7 @@ from anechoic.studies.provenance import versions
 
 EXAMPLES = (
     "Examples: anechoic audit   |   anechoic audit --algorithm noisy-sgd --strategy banded:4 --rho 0.5   |   "
-    "anechoic audit --algorithm trusted-server --json   |   anechoic audit --out runs/audit"
+    "anechoic audit --attack canaries --out runs/audit   |   anechoic audit --store /var/lib/anechoic"
 )
 
 LEAST = 1000
@@ -40,7 +40,13 @@ def command(
     rho: Annotated[float | None, typer.Option(help="The ρ that is promised; 1 by default.")] = None,
     batch: Annotated[int | None, typer.Option(help="Records a release; 2 by default.")] = None,
     grid: Annotated[float | None, typer.Option(help="γ, for messages of whole numbers.")] = None,
-    runs: Annotated[int, typer.Option(min=LEAST, help="How many times the adversary plays.")] = 60_000,
+    store: Annotated[
+        list[Path] | None, typer.Option(help="The state directory of a machine, to check instead; may be repeated.")
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=LEAST, help="Guesses, canaries or training runs; 60,000, 4,000 and 2,000 by default."),
+    ] = None,
     together: Annotated[
         int, typer.Option(min=1, help="Records that one machine hides at once, each in a coordinate of its own.")
     ] = 50,
@@ -55,13 +61,22 @@ def command(
     The adversary sees every message of a machine, chooses every query, and guesses which of two records the machine
     holds. What its guesses prove stands beside what the certificate promises. The exit code is 1 where they contradict
     each other, or where a check fails.
+
+    The canaries are many records in one run of real machines, with stores and the system's entropy; membership is what
+    an outsider gets who sees the final model alone. With --store, a machine's own store is checked: its noise against
+    its ledger.
     """
+    if store:
+        _check_stores(store, confidence, as_json)
+        return
+    if attack not in ATTACKS:
+        raise unknown("attack", attack, ATTACKS)
     flags: dict[str, Any] = {"algorithm": algorithm, "strategy": strategy, "schedule": schedule, "rounds": rounds}
     flags |= {"rho": rho, "batch": batch, "grid": grid}
     target = build(Target, {name: value for name, value in flags.items() if value is not None})
-    effort = Effort(runs=runs, together=together, delta=delta, confidence=confidence, seed=seed)
+    effort = Effort(runs=runs or ATTACKS[attack], together=together, delta=delta, confidence=confidence, seed=seed)
     with _progress(quiet=as_json) as progress:
-        task = progress.add_task("", total=runs)
+        task = progress.add_task("", total=effort.runs)
         findings = list(carry_out(target, effort, attack, lambda done: progress.update(task, completed=done)))
     content = _content(target, findings)
     if out is not None:
@@ -72,6 +87,29 @@ def command(
         _show(target, findings)
     if any(finding.contradicted for finding in findings):
         raise typer.Exit(1)
+
+
+def _check_stores(stores: list[Path], confidence: float, as_json: bool) -> None:
+    """Say what there is to see in machines' stores."""
+    checks = check_stores(stores, 1 - Effort(confidence=confidence).confidence)
+    held = all(check.held for check in checks)
+    if as_json:
+        told = {"stores": list(map(str, stores)), "contradicted": not held, "checks": [one._asdict() for one in checks]}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        for check in checks:
+            print(line(check))
+    if not held:
+        raise typer.Exit(1)
+
+
+def line(check: Check) -> str:
+    """Return a check as a line.
+
+    >>> line(Check("the noise is there", True, "all of it"))
+    'ok      the noise is there: all of it'
+    """
+    return f"{'ok    ' if check.held else 'FAILED'}  {check.name}: {check.detail}"
 
 
 def _content(target: Target, findings: list[Finding]) -> dict[str, Any]:
@@ -109,8 +147,8 @@ def _show(target: Target, findings: list[Finding]) -> None:
     )
     for finding in findings:
         print(f"{finding.attack}: the adversary's seat is {finding.seat}")
-        for name, held, detail in finding.checks:
-            print(f"  {'ok    ' if held else 'FAILED'}  {name}: {detail}")
+        for check in finding.checks:
+            print(f"  {line(check)}")
     told = "CONTRADICTED" if any(finding.contradicted for finding in findings) else "not contradicted"
     print(f"The certificate is {told}.")
 

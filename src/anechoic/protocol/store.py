@@ -21,6 +21,7 @@ from anechoic.errors import BadInput, Refused
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use, read_taken, written
 from anechoic.protocol.database import Damaged, connect, reading, writing
 from anechoic.protocol.wire import pack, unpack
+from anechoic.records import Vector
 
 FILE = "machine.sqlite"
 KIND = "anechoic machine, form 2"
@@ -151,6 +152,15 @@ class Store(Journal):
         with reading(self.path):
             kept = [number for (number,) in self._database.execute("SELECT number FROM held ORDER BY number")]
         return kept if self.acknowledged else [NO_PARENT, *kept]
+
+    def kept(self, number: int, dimension: int) -> tuple[Vector | None, Vector]:
+        """Return what is still kept of a release, its memory and its reply, for who may look at the store."""
+        with reading(self.path):
+            found = self._database.execute("SELECT memory, reply FROM held WHERE number = ?", (number,)).fetchone()
+        if found is None:
+            raise KeyError(number)
+        memory, reply = found
+        return None if memory is None else unpack(memory, dimension), unpack(reply, dimension)
 
     @property
     def acknowledged(self) -> int:
