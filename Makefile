@@ -10,7 +10,8 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
-.PHONY: help setup check test browser reproduce results bench bench-federation mutants chaos liars randomness study-theory
+.PHONY: help setup check test browser reproduce results bench bench-federation mutants mutants-audit chaos liars \
+	randomness study-theory
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +52,9 @@ results: $(READY) ## The committed results at the full number of seeds, and the 
 
 mutants: $(READY) ## Break the privacy code on purpose; every break must turn a test red
 	$(BIN)/python tests/mutants/mutants.py
+
+mutants-audit: $(READY) ## Break the code that releases on purpose; an audit must notice (about a quarter of an hour)
+	$(BIN)/python -m tests.mutants.audits
 
 chaos: $(READY) ## Thousands of schedules of faults, and runs whose real processes are killed (about an hour)
 	$(BIN)/python -m tests.chaos --schedules 2000 --out results/chaos

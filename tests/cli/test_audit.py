@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.audit.made import stores
+from tests.protocol.conftest import World, proposal_of
 
 from anechoic.privacy.noise import SeededGaussian
 
@@ -63,3 +65,24 @@ def test_what_cannot_be_audited_is_refused(words: tuple[str, ...], said: str, an
     code, _, err = anechoic("audit", *QUICK, *words)
     assert code == 2
     assert said in err
+
+
+def test_an_owner_sees_that_a_store_is_sound(tmp_path: Path, anechoic: Command) -> None:
+    places = stores(tmp_path, strategy="square-root")
+    code, out, _ = anechoic("audit", *(word for place in places for word in ("--store", str(place))))
+    assert code == 0
+    assert out.count("ok      ") == 4
+
+
+def test_a_store_whose_noise_came_from_a_seed_is_noticed(tmp_path: Path, anechoic: Command) -> None:
+    world = World(tmp_path, proposal_of(strategy="square-root"))
+    with world.coordinator() as coordinator:
+        world.enrol(coordinator)
+        world.run(coordinator, 4)
+    code, out, _ = anechoic("audit", "--store", "machine0", "--json")
+    told = json.loads(out)
+    assert code == 1
+    assert [check["name"] for check in told["checks"] if not check["held"]] == [
+        "the noise on the disk is not a seeded generator's"
+    ]
+    assert "machine 0's under seed 11" in out

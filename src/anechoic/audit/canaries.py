@@ -33,8 +33,11 @@ from anechoic.protocol.proposal import Proposal
 from anechoic.protocol.store import Store
 from anechoic.protocol.wire import Ask, unpack
 
-SUREST = 0.1
-"""Share of the canaries that are guessed; of the others the adversary says nothing."""
+SHARES = (0.1, 1.0)
+"""How many of the canaries are guessed, the surest first: a few prove most where noise hides much, all where little.
+
+Both are tried, at half of the doubt each.
+"""
 
 AMPLE = 10.0
 """The nodes' budget in units of ρ: what a machine does before it refuses is what is audited."""
@@ -63,21 +66,27 @@ def _judged(seat: str, played: Played, target: Target, effort: Effort) -> Findin
     known, coins = played.coins[:learnt], played.coins[learnt:]
     weights, border = best_direction(played.seen[:learnt][known == 0], played.seen[:learnt][known == 1])
     ratings = played.seen[learnt:] @ weights - border
-    surest = np.argsort(-np.abs(ratings))[: max(1, int(SUREST * len(coins)))]
-    right = int(((ratings[surest] > 0) == (coins[surest] == 1)).sum())
+    hits, doubt = ((ratings > 0) == (coins == 1))[np.argsort(-np.abs(ratings))], effort.doubt / len(SHARES)
+    proofs = []
+    for count in (max(1, int(share * len(coins))) for share in SHARES):
+        right = int(hits[:count].sum())
+        any_mechanism = one_run_epsilon(len(coins), count, right, effort.delta, doubt)
+        proofs.append((one_run_mu(len(coins), count, right, doubt), any_mechanism, count, right))
+    mu, _, count, right = max(proofs)
     return Finding(
         attack="canaries",
         seat=seat,
         rho_upper=promise,
-        rho_lower=one_run_mu(len(coins), len(surest), right, effort.doubt),
-        epsilon_any=one_run_epsilon(len(coins), len(surest), right, effort.delta, effort.doubt),
+        rho_lower=mu,
+        epsilon_any=max(any_mechanism for _, any_mechanism, *_ in proofs),
         delta=effort.delta,
         confidence=effort.confidence,
-        runs=len(surest),
+        runs=count,
+        right=right,
         checks=(proven, *played.checks),
         scores=Scores(ratings[coins == 0], ratings[coins == 1]),
         route=Route.EXACT if straight else Route.ZCDP,
-        told={"canaries": len(coins), "right": right},
+        told={"canaries": len(coins)},
     )
 
 

@@ -109,6 +109,7 @@ def judged(
         delta=delta,
         confidence=effort.confidence,
         runs=len(coins),
+        right=right,
         checks=tuple(checks),
         scores=Scores(without, with_),
         route=route,

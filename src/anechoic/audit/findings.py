@@ -44,8 +44,8 @@ class Finding:
         What the attack proves of ε at ``delta``, whatever the mechanism is.
     confidence : float
         Probability with which each of the two bounds is true.
-    runs : int
-        How many guesses they rest on.
+    runs, right : int
+        How many guesses they rest on, and how many of those were right.
     """
 
     attack: str
@@ -56,6 +56,7 @@ class Finding:
     delta: float
     confidence: float
     runs: int
+    right: int
     checks: tuple[Check, ...] = ()
     scores: Scores | None = None
     route: Route = Route.EXACT
@@ -85,6 +86,7 @@ class Finding:
             "delta": self.delta,
             "confidence": self.confidence,
             "runs": self.runs,
+            "right": self.right,
             "epsilon_lower_any_mechanism": self.epsilon_any,
             "rho_lower": self.rho_lower,
             "rho_upper": self.rho_upper,

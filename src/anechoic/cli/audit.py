@@ -130,7 +130,7 @@ def _show(target: Target, findings: list[Finding]) -> None:
     show_table(
         f"{target.algorithm}, ρ = {target.rho:g} asked for, δ = {first.delta:g}, one record replaced; "
         f"each lower bound with confidence {first.confidence:g}",
-        ("attack", "ε ≥", "ε ≤ (certificate)", "ε ≥ (any mechanism)", "ρ ≥", "ρ ≤", "guesses"),
+        ("attack", "ε ≥", "ε ≤ (certificate)", "ε ≥ (any mechanism)", "ρ ≥", "ρ ≤", "guesses", "right %"),
         [
             (
                 finding.attack,
@@ -140,10 +140,11 @@ def _show(target: Target, findings: list[Finding]) -> None:
                 f"{finding.rho_lower:.4f}",
                 f"{finding.rho_upper:.4f}",
                 f"{finding.runs:,}",
+                f"{100 * finding.right / finding.runs:.1f}",
             )
             for finding in findings
         ],
-        numbers=range(1, 7),
+        numbers=range(1, 8),
     )
     for finding in findings:
         print(f"{finding.attack}: the adversary's seat is {finding.seat}")
