@@ -11,7 +11,7 @@ BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
 .PHONY: help setup check test browser reproduce results bench bench-federation mutants mutants-audit chaos liars \
-	randomness study-theory
+	randomness fuzz study-theory
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,10 @@ liars: $(READY) ## A lying server: 12,000 messages to machines with real stores 
 
 randomness: $(READY) ## Every sampler of noise, examined at 100 million draws (about 40 minutes)
 	$(BIN)/python -m tests.randomness --out results/randomness
+
+fuzz: $(READY) ## A million mutated inputs at everything that reads from outside, then atheris (about an hour)
+	$(PIP) --editable '.[fuzz]'
+	$(BIN)/python -m tests.fuzz --atheris 60 --out results/fuzz
 
 study-theory: $(READY) ## Fit the convergence theorems' exponents on a problem with known optimum
 	$(BIN)/python -m anechoic.studies.theory --out results/theory

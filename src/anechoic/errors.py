@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+LONGEST = 300
+"""How many characters of what somebody gave a sentence repeats at most."""
+
 
 class AnechoicError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -40,6 +43,25 @@ class MissingExtra(AnechoicError, ImportError):
         super().__init__(f"{package} is not installed: pip install 'anechoic[{extra}]'")
 
 
+def shown(value: object) -> str:
+    """Return a value as Python writes it, cut to what a reader of a sentence wants to see.
+
+    >>> shown("many"), shown([1] * 300)[-5:], shown(1 << 20_000)
+    ("'many'", ', 1,…', 'an int too large to be written')
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return f"an {type(value).__name__} too large to be written"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def brief(words: object) -> str:
+    """Return what another error says, cut likewise."""
+    text = str(words)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
 def unknown(kind: str, name: object, known: Iterable[str]) -> BadInput:
     """Return the error for a name that is not known, which names the nearest one that is.
 
@@ -47,22 +69,22 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> BadInput:
     BadInput("there is no data set 'minst'; did you mean 'mnist'? There are: digits, mnist")
     """
     names = list(known)
-    near = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    near = get_close_matches(str(name)[:LONGEST].lower(), names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? There are" if near else "there are"
-    return BadInput(f"there is no {kind} {name!r}; {hint}: {', '.join(names)}")
+    return BadInput(f"there is no {kind} {shown(name)}; {hint}: {', '.join(names)}")
 
 
 def positive(name: str, value: float) -> float:
     """Return ``value`` if it is a finite number above zero, and refuse it otherwise."""
     if not (isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value) and value > 0):
-        raise BadInput(f"{name} must be a finite number above 0, not {value!r}")
+        raise BadInput(f"{name} must be a finite number above 0, not {shown(value)}")
     return float(value)
 
 
 def whole(name: str, value: int, *, least: int = 1) -> int:
     """Return ``value`` if it is a whole number of at least ``least``, and refuse it otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise BadInput(f"{name} must be a whole number of at least {least}, not {value!r}")
+        raise BadInput(f"{name} must be a whole number of at least {least}, not {shown(value)}")
     return int(value)
 
 

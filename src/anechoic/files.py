@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
+import zlib
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
+
+UNREADABLE = (
+    *(ValueError, KeyError, TypeError, EOFError, NotImplementedError, OverflowError, OSError),
+    *(MemoryError, RecursionError, zipfile.BadZipFile, zlib.error),
+)
+"""What a damaged or hostile archive of arrays makes its readers raise."""
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from anechoic.data.arrays import with_bias
-from anechoic.errors import BadInput, MissingExtra, finite
-from anechoic.files import write_whole
+from anechoic.errors import BadInput, MissingExtra, brief, finite
+from anechoic.files import UNREADABLE, write_whole
 from anechoic.problems import Ball, BinaryLogistic, Huber, LeastSquares, LinearModel, SmoothedHinge, Softmax
 from anechoic.records import Records, Vector
 from anechoic.settings import Count, Positive, build, check
@@ -36,12 +35,6 @@ LOSSES: dict[str, type[LinearModel]] = {
 }
 LARGEST_WEIGHTS, LARGEST_TEXT = 2**30, 2**22
 """The most bytes of weights and of metadata that are read; a file that unpacks to more is refused unread."""
-
-UNREADABLE = (
-    *(ValueError, KeyError, TypeError, EOFError, NotImplementedError, OverflowError),
-    *(MemoryError, RecursionError, zipfile.BadZipFile, zlib.error),
-)
-"""What a damaged or hostile file makes its readers raise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +202,7 @@ def load_model(path: str | Path) -> Model:
                 raise ValueError("its settings and versions are no tables")
             return Model(weights, build(Description, told), **extra)
         except UNREADABLE as error:
-            raise BadInput(f"{path} is not a model that can be used: {error}") from None
+            raise BadInput(f"{path} is not a model that can be used: {brief(error)}") from None
 
 
 def to_sklearn(model: Model) -> BaseEstimator:

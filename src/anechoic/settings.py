@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 
 import numpy as np
 
-from anechoic.errors import BadInput, unknown
+from anechoic.errors import BadInput, shown, unknown
 
 Kind = TypeVar("Kind")
 
@@ -29,6 +29,9 @@ class Limits(NamedTuple):
     high: float = math.inf
     words: str = ""
 
+
+DEEPEST = 8
+"""No setting lies deeper."""
 
 LARGEST = sys.float_info.max
 """No number in settings is larger, so that whole ones can become floats too."""
@@ -87,7 +90,7 @@ def fitted(name: str, value: Any, kind: Any) -> Any:
         return value
     if get_origin(kind) is tuple:
         if not isinstance(value, list | tuple) or not value:
-            raise BadInput(f"{name} must be a list of one or more, not {value!r}")
+            raise BadInput(f"{name} must be a list of one or more, not {shown(value)}")
         return tuple(fitted(f"{name}[{place}]", item, get_args(kind)[0]) for place, item in enumerate(value))
     if is_dataclass(kind):
         return _part(name, value, kind)
@@ -95,7 +98,7 @@ def fitted(name: str, value: Any, kind: Any) -> Any:
     if base in (int, float):
         return _number(name, value, base, limits)
     if type(value) is not base:
-        raise BadInput(f"{name} must be {'true or false' if base is bool else 'a text'}, not {value!r}")
+        raise BadInput(f"{name} must be {'true or false' if base is bool else 'a text'}, not {shown(value)}")
     return value
 
 
@@ -116,7 +119,7 @@ def _part(name: str, value: Any, kind: Any) -> Any:
     if isinstance(value, Mapping):
         return build(kind, value, f"{name}.")
     if not isinstance(value, kind):
-        raise BadInput(f"{name} must be a table of settings, not {value!r}")
+        raise BadInput(f"{name} must be a table of settings, not {shown(value)}")
     check(value, f"{name}.")
     return value
 
@@ -126,7 +129,7 @@ def _number(name: str, value: Any, base: type[int] | type[float], limits: Limits
     right = isinstance(value, (int, np.integer) if base is int else (int, float, np.integer, np.floating))
     right = right and not isinstance(value, bool) and (abs(value) <= LARGEST)
     if not (right and limits.low <= value <= limits.high):
-        raise BadInput(f"{name} must be a {' '.join((words, limits.words)).strip()}, not {value!r}")
+        raise BadInput(f"{name} must be a {' '.join((words, limits.words)).strip()}, not {shown(value)}")
     return base(value)
 
 
@@ -143,6 +146,8 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values in which ``{"table.label": x}`` has become ``{"table": {"label": x}}``."""
     found: dict[str, Any] = {}
     for key, value in values.items():
+        if key.count(".") > DEEPEST:
+            raise BadInput(f"there is no setting {shown(key)}: it has too many dots")
         head, dot, rest = key.partition(".")
         if dot:
             before = found.get(head)

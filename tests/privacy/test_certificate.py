@@ -168,3 +168,11 @@ def test_an_event_states_the_noise_in_units_of_the_distance_between_replaced_rec
 def test_no_release_is_no_event_and_no_noise_is_not_private() -> None:
     assert events(path([3.0]), 1) == dp_accounting.NoOpDpEvent()
     assert events(path([3.0, 0.0]), 0) == dp_accounting.NonPrivateDpEvent()
+
+
+def test_noise_too_large_to_be_squared_is_refused_and_not_counted_as_endless() -> None:
+    """σ² = ∞ would make the cost 0, however far a record moves the release."""
+    ledger = Ledger()
+    ledger.append(Release(0, 1, NO_PARENT, 1, 1e200, (Use(0, 0, 1, 1e300),)))
+    with pytest.raises(BadInput, match="above 1e150"):
+        certify(ledger, 1)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from anechoic.data.table import TableForm, is_table
-from anechoic.errors import BadInput
+from anechoic.errors import BadInput, brief
 from anechoic.privacy.conversions import rho_for
 from anechoic.studies.experiment import Experiment, source_of
 from anechoic.studies.planned import planned
@@ -58,8 +58,8 @@ def read_config(path: Path) -> dict[str, Any]:
     """Return the settings in a TOML file; paths in it are relative to where it lies."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not a TOML file: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path} is not a TOML file: {brief(error)}") from None
     return located(values, path.parent)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anechoic.errors import BadInput, MissingExtra, unknown
+from anechoic.errors import BadInput, MissingExtra, shown, unknown
 
 SUFFIXES = (".csv", ".parquet")
 """How the name of a table ends."""
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
             if not name:
                 raise BadInput(f"{path}: column {place + 1} has no name")
             if name in header[:place]:
-                raise BadInput(f"{path}: two columns are called {name!r}; rename one")
+                raise BadInput(f"{path}: two columns are called {shown(name)}; rename one")
         for name in (*self.texts, *(self.numbers or ())):
             if name not in header:
                 raise BadInput(f"{path}: {unknown('column', name, header)}")
@@ -172,7 +172,7 @@ def _read_parquet(path: Path, wanted: Wanted) -> Columns:
 def _why(cell: str) -> str:
     if cell.strip().lower() in MISSING:
         return "holds no value: fill it in, or leave the record out"
-    return f"holds {cell!r}, which is not a {'finite ' if math.isinf(number(cell)) else ''}number"
+    return f"holds {shown(cell)}, which is not a {'finite ' if math.isinf(number(cell)) else ''}number"
 
 
 def _refusal(path: Path, row: int, column: str, why: str) -> BadInput:

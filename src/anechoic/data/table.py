@@ -18,7 +18,7 @@ import numpy.typing as npt
 from anechoic.data.arrays import from_arrays
 from anechoic.data.columns import MISSING, SUFFIXES, Columns, Wanted, number, read_columns
 from anechoic.data.dataset import Dataset
-from anechoic.errors import BadInput
+from anechoic.errors import BadInput, shown
 from anechoic.records import Records
 from anechoic.settings import Positive, Seed, Share, check
 
@@ -140,7 +140,7 @@ class TableForm:
         text = cells.texts[self.label][row]
         if text.lower() in MISSING:
             return cells.refusal(row, self.label, "holds no value: fill it in, or leave the record out")
-        return cells.refusal(row, self.label, f"holds {text!r}, which is {what}")
+        return cells.refusal(row, self.label, f"holds {shown(text)}, which is {what}")
 
     def _places(self) -> dict[str | float, int]:
         return {_token(str(name)): place for place, name in enumerate(self.classes or ())}

@@ -10,7 +10,7 @@ import numpy as np
 from flwr.app import ConfigRecord, RecordDict
 
 from anechoic.algorithms.base import Query
-from anechoic.errors import BadInput
+from anechoic.errors import BadInput, shown
 from anechoic.privacy.ledger import Use
 from anechoic.problems.base import Term
 from anechoic.protocol.node import Enrolled
@@ -145,12 +145,12 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
 def _whole(fields: Mapping[str, Any], name: str) -> int:
     value = fields.get(name)
     if type(value) is not int or not 0 <= value <= LARGEST:
-        raise BadInput(f"the message's {name} must be a whole number of at least 0, not {value!r}")
+        raise BadInput(f"the message's {name} must be a whole number of at least 0, not {shown(value)}")
     return value
 
 
 def _number(fields: Mapping[str, Any], name: str) -> float:
     value = fields.get(name)
     if type(value) is not float or not (math.isfinite(value) and value >= 0):
-        raise BadInput(f"the message's {name} must be a finite number of at least 0, not {value!r}")
+        raise BadInput(f"the message's {name} must be a finite number of at least 0, not {shown(value)}")
     return value

@@ -110,7 +110,7 @@ class Budget:
         shift = np.maximum(shift, 0.0)
         for where, sensitivity in places:
             shift[where] += sensitivity
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             costs = self._costs + np.where(shift == 0, 0.0, shift / sigma) ** 2
         spent = float(np.sqrt(costs.max(initial=0.0)))
         if not spent <= self.rho * (1 + ROUNDING):  # refuses NaN too

@@ -26,6 +26,9 @@ from anechoic.errors import BadInput
 from anechoic.privacy.conversions import Route, epsilon
 from anechoic.privacy.ledger import NO_PARENT, Floats, Ints, Ledger, Releases, Uses
 
+LARGEST = 1e150
+"""No noise and no sensitivity may be larger: the squares of both must be numbers."""
+
 NEGATIVE = 1e-9
 """By how little an entry of C may come out below 0 through rounding, in units of the largest."""
 
@@ -110,7 +113,7 @@ class Reach(NamedTuple):
     @property
     def cost(self) -> float:
         """ρ² = Σ_k v_k²/σ_k²."""
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return float(np.square(self.shift / self.sigma).sum())
 
 
@@ -143,7 +146,7 @@ class _Forest(NamedTuple):
 def _weight_below(ledger: Ledger, forest: _Forest) -> Floats:
     """Return, for each release j, Σ C_kj²/σ_k² over j and all releases k that are built on it."""
     releases = ledger.releases
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         weight: Floats = 1.0 / releases.sigma**2
     if not releases.taken.any():  # C is 1 everywhere, and the sums add up from the leaves to the root
         for rows in reversed(_by_number(releases)):
@@ -208,6 +211,8 @@ def _forest(ledger: Ledger) -> _Forest:
         raise BadInput("the ledger is damaged: a release has noise whose deviation is not a number of at least 0")
     if not (np.isfinite(uses.sensitivity) & (uses.sensitivity > 0)).all() or (uses.first >= uses.stop).any():
         raise BadInput("the ledger is damaged: a release uses no records, or has a sensitivity that is not above 0")
+    if max(releases.sigma.max(initial=0.0), uses.sensitivity.max(initial=0.0)) > LARGEST:
+        raise BadInput("the ledger is damaged: a release has noise or a sensitivity above 1e150: too large to square")
     if ((releases.parent < 0) | (releases.parent >= releases.number)).any():
         raise BadInput("the ledger is damaged: a release names a parent that does not come before it")
     _, discloser = np.unique(releases.discloser, return_inverse=True)
@@ -266,7 +271,7 @@ def _worst(ledger: Ledger, forest: _Forest, rows: Ints) -> Reach:
         raise BadInput(f"the ledger is damaged: {OVER_TAKEN}")
     shift = np.maximum(shift, 0.0)
     sigma = releases.sigma[told]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         costs = np.square(np.where(shift == 0, 0.0, shift / sigma[:, None])).sum(axis=0)
     worst = shift[:, int(np.argmax(costs))]
     return Reach(worst[worst > 0], sigma[worst > 0])

@@ -20,7 +20,8 @@ import numpy as np
 
 from anechoic.algorithms.base import Algorithm, State
 from anechoic.algorithms.state import from_arrays, to_arrays
-from anechoic.errors import BadInput
+from anechoic.errors import BadInput, brief
+from anechoic.files import UNREADABLE
 from anechoic.privacy.ledger import Ledger, Release, Use
 from anechoic.privacy.noise import SERVER
 from anechoic.protocol.database import Damaged, connect, reading, writing
@@ -115,8 +116,14 @@ class Checkpoints:
     def load(self, rule: Algorithm, after: int) -> Checkpoint:
         """Return the checkpoint after so many rounds."""
         held, absorbed, parent = self._stored(after)
-        with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
-            state = from_arrays(rule.state_type, dict(arrays))
+        try:
+            with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
+                state = from_arrays(rule.state_type, dict(arrays))
+        except UNREADABLE as error:
+            why = brief(error)
+            raise Damaged(
+                f"{self.path} is damaged: the checkpoint after round {after} cannot be read ({why})"
+            ) from None
         return Checkpoint(after, state, absorbed, parent)
 
     def _stored(self, after: int) -> tuple[bytes, dict[int, int], int]:
@@ -130,7 +137,11 @@ class Checkpoints:
         *parts, sealed = row
         if sealed != self._seal(after, *parts):
             raise Damaged(f"{self.path} is damaged: the checkpoint after round {after} is not what was written")
-        return parts[0], {int(key): value for key, value in json.loads(parts[1]).items()}, parts[2]
+        try:
+            absorbed = {int(key): int(value) for key, value in json.loads(parts[1]).items()}
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise Damaged(f"{self.path} is damaged: what round {after} had absorbed cannot be read") from None
+        return parts[0], absorbed, parts[2]
 
     def oldest_absorbed(self) -> dict[int, int]:
         """Return, by machine, the last release in the oldest checkpoint: nothing before it is ever needed again."""

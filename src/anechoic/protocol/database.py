@@ -30,6 +30,9 @@ class Damaged(BadInput):
     """A file does not hold what was written into it."""
 
 
+SMALLEST = 512
+"""No SQLite file has fewer bytes. (To read its first ones would let go of the locks that this process has on it.)"""
+
 PRAGMAS = ("locking_mode = EXCLUSIVE", "synchronous = EXTRA", "secure_delete = ON", "cell_size_check = ON")
 
 
@@ -47,6 +50,8 @@ def connect(path: Path, kind: str, schema: str = "", about: Mapping[str, str] | 
             raise BadInput(f"there is no {kind} at {path}")
         if not path.stat().st_size:
             raise Damaged(f"{path} is damaged: it is empty; keep it as it is, and see docs/deploy.md")
+        if path.stat().st_size < SMALLEST:  # one of a single byte SQLite would take for an empty file, and fill
+            raise BadInput(f"{path} is not an SQLite file: it has only {path.stat().st_size} bytes")
         database = _opened(path)
     except OSError as error:
         kind_of = Unavailable if error.errno in FULL else BadInput
@@ -114,7 +119,7 @@ def reading(path: Path) -> Iterator[None]:
     """Say in a sentence what SQLite finds wrong with a file."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # damaged names make messages that are no text
         code, why = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF, " ".join(str(error).split())
         if code in PASSING:
             raise Unavailable(f"{path} cannot be used now: {why}") from None

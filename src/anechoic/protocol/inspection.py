@@ -188,7 +188,7 @@ def of_machine(path: Path) -> Account:
         releases.append(line | {"records": f"{row.first} to {row.stop - 1}"} | kept)
         uses.append(line | {"machine": 0, "first": row.first, "stop": row.stop} | kept)
     names = ("identity", "run", "problem", "data", "made")
-    told = {name: about[name] for name in names} | {"settings": _settings_of(about["settings"])}
+    told = {name: about[name] for name in names} | {"settings": _settings_of(path, about["settings"])}
     entrusted = sum(row.entrusted for row in rows)
     return Account(path, told, about["binding"], ledger, 1, releases, uses, entrusted)
 
@@ -212,12 +212,15 @@ def of_server(path: Path) -> Account:
         line |= {"sensitivity": max((moved for *_, moved in own), default=0.0)}
         line |= {"machines": [owner for owner, *_ in own], "records": sum(stop - first for _, first, stop, _ in own)}
         releases.append(line | {"chain": chains[place]})
-    settings = _settings_of(about["settings"])
+    settings = _settings_of(path, about["settings"])
     told = {"run": str(settings.get("run", "")), "problem": about["problem"], "made": about["made"]}
     told |= {"rounds": str(rounds[-1] if rounds else 0), "machines": str(machines)}
     return Account(path, {**told, "settings": settings}, about["binding"], ledger, machines, releases, uses)
 
 
-def _settings_of(text: str) -> dict[str, Any]:
-    settings = json.loads(text) if text else {}
+def _settings_of(path: Path, text: str) -> dict[str, Any]:
+    try:
+        settings = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        raise Damaged(f"{path} is damaged: the run's settings are not JSON") from None
     return settings if isinstance(settings, dict) else {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anechoic.algorithms.base import Algorithm
-from anechoic.errors import BadInput, Refused
+from anechoic.errors import BadInput, Refused, brief
 from anechoic.privacy.conversions import Route, rho_for
 from anechoic.privacy.staircase import Sampler
 from anechoic.protocol.proposal import Proposal
@@ -64,10 +64,10 @@ class Policy:
         """Return the policy in a file."""
         try:
             return build(cls, tomllib.loads(path.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadInput(f"the policy {path} cannot be read: {error}") from None
         except BadInput as error:
             raise BadInput(f"the policy {path}: {error}") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise BadInput(f"the policy {path} cannot be read: {brief(error)}") from None
 
     @property
     def budget(self) -> float:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from anechoic.errors import AnechoicError, BadInput, Stopped, whole
+from anechoic.errors import AnechoicError, Stopped, whole
 from anechoic.studies.experiment import Experiment, outcome
 
 ATTEMPTS = 3
@@ -138,10 +138,10 @@ def _read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what the file holds; a line that was cut off, or that today's settings do not fit, is passed over."""
     if not path.exists():
         return
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
             try:
                 entry = json.loads(line)
                 yield key(Experiment.of(entry["settings"])), entry["outcome"]
-            except (json.JSONDecodeError, KeyError, TypeError, BadInput):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 continue

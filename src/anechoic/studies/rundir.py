@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from anechoic.errors import BadInput
+from anechoic.errors import BadInput, brief
 from anechoic.files import write_whole
 from anechoic.model import Model, save_model
 from anechoic.privacy.conversions import epsilon
@@ -111,8 +111,8 @@ def read_run(directory: Path) -> dict[str, Any]:
             summary = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))
             if not isinstance(summary, dict) or not summary.keys() >= _TOLD:
                 raise ValueError(f"{SUMMARY} must hold an object with {', '.join(sorted(_TOLD))}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{directory} is damaged: {error}") from None
+    except (ValueError, KeyError, TypeError, RecursionError, csv.Error) as error:
+        raise BadInput(f"{directory} is damaged: {brief(error)}") from None
     name = directory.resolve().name
     return {"name": name, "settings": Experiment.of(settings).settings(), "points": points, "summary": summary}
 
@@ -122,8 +122,8 @@ def read_ledger(directory: Path) -> Ledger | None:
     path = directory / LEDGER
     try:
         return from_csv(path.read_text(encoding="utf-8")) if path.exists() else None
-    except (ValueError, IndexError, OverflowError) as error:
-        raise BadInput(f"{path} is damaged: {error}") from None
+    except (ValueError, IndexError, OverflowError, csv.Error) as error:
+        raise BadInput(f"{path} is damaged: {brief(error)}") from None
 
 
 def fresh(name: str) -> Path:

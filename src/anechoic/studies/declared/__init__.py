@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from anechoic.algorithms import find
-from anechoic.errors import BadInput, unknown, whole
+from anechoic.errors import BadInput, brief, unknown, whole
 from anechoic.privacy.conversions import epsilon, rho_for
 from anechoic.studies.experiment import Experiment
 from anechoic.studies.grid import carry_out, key
@@ -81,8 +81,8 @@ def parse(name: str, text: str) -> Study:
     """Return the study that a TOML text declares, or refuse it with a sentence."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"the study {name!r} is not TOML: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"the study {name!r} is not TOML: {brief(error)}") from None
     for given in content:
         if given not in KEYS:
             raise unknown("key of a study", given, KEYS)
@@ -102,20 +102,32 @@ def parse(name: str, text: str) -> Study:
 
 
 def _places(name: str, content: Mapping[str, Any]) -> Iterator[Place]:
-    points = [dict(point) for point in content.get("points", ())]
-    for setting, values in content.get("vary", {}).items():
+    points = [dict(point) for point in _tables(name, content, "points")]
+    vary, base = content.get("vary", {}), content.get("base", {})
+    if not (isinstance(vary, dict) and isinstance(base, dict) and all(isinstance(v, list) for v in vary.values())):
+        raise BadInput(f"the study {name!r} must have tables as [base] and [vary], and lists of values in [vary]")
+    for setting, values in vary.items():
         points += [{"x": value, setting: value} for value in values]
     if not points:
         raise BadInput(f"the study {name!r} has no points: give a [vary] list or [[points]]")
-    for series in content["series"]:
+    if not all("x" in point for point in points):
+        raise BadInput(f"the study {name!r} has a point that does not say its x")
+    for series in _tables(name, content, "series"):
         for point in points:
-            settings = {**content.get("base", {}), **point, **series}
+            settings = {**base, **point, **series}
             label, x = settings.pop("label", settings.get("algorithm", "")), settings.pop("x")
             if "epsilon" in settings:
                 settings["rho"] = rho_for(settings.pop("epsilon"), DELTA)
             if find(settings.get("algorithm", "noise-cancelling")).noise_by is None:
                 settings.pop("rho", None)
             yield Place(str(label), x, Experiment.of(settings))
+
+
+def _tables(name: str, content: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    found = content.get(key, [])
+    if not (isinstance(found, list) and all(isinstance(entry, dict) for entry in found)):
+        raise BadInput(f"the study {name!r} must give its {key} as tables, [[{key}]]")
+    return found
 
 
 def carry_out_study(
