@@ -10,8 +10,8 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
-.PHONY: help setup check test browser reproduce results bench bench-federation mutants mutants-audit chaos liars \
-	randomness fuzz study-theory
+.PHONY: help setup check test browser reproduce results bench bench-federation defaults mutants mutants-audit \
+	chaos liars randomness fuzz study-theory
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,11 @@ results: $(READY) ## The committed results at the full number of seeds, and the 
 	for study in epsilon rates; do $(BIN)/anechoic study $$study --out results/paper || exit 1; done
 	$(BIN)/anechoic reproduce --out results/paper
 	mkdir -p docs/pictures && cp results/paper/pictures/*.svg docs/pictures/
-	$(BIN)/python -m anechoic.report.markdown results README.md docs/reproduction.md
+	$(BIN)/python -m anechoic.report.markdown results README.md docs/reproduction.md docs/choosing.md
+
+defaults: $(READY) ## What planned runs reach on MNIST, beside what else there would be (about ten minutes)
+	$(BIN)/python -m anechoic.studies.defaults --out results/defaults
+	$(BIN)/python -m anechoic.report.markdown results README.md docs/reproduction.md docs/choosing.md
 
 mutants: $(READY) ## Break the privacy code on purpose; every break must turn a test red
 	$(BIN)/python tests/mutants/mutants.py

@@ -12,7 +12,7 @@ from anechoic.report.markdown import MARKED, fill, tables
 from anechoic.studies.paper import cells
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "reproduction.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "reproduction.md", ROOT / "docs" / "choosing.md"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

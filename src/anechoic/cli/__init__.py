@@ -17,6 +17,7 @@ from anechoic.cli import (
     evaluate,
     federate,
     ledger,
+    plan,
     report,
     reproduce,
     study,
@@ -25,7 +26,7 @@ from anechoic.cli import (
 from anechoic.cli.output import PlainHelp
 from anechoic.errors import AnechoicError, Stopped
 
-COMMANDS = (algorithms, train, federate, evaluate, report, certificate, reproduce, study, audit, epsilon, bounds)
+COMMANDS = (algorithms, plan, train, federate, evaluate, report, certificate, reproduce, study, audit, epsilon, bounds)
 
 app = typer.Typer(
     name="anechoic",

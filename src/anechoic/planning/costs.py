@@ -68,6 +68,12 @@ class Limits:
             calls = max(1, int(self.most_rounds * asked // situation.machines))
         return asked, calls
 
+    def hold(self, costs: Costs) -> bool:
+        """Return whether a run with these costs keeps to the limits."""
+        sent = costs.bytes_up + costs.bytes_down
+        within = self.bytes is None or sent <= self.bytes
+        return within and costs.rounds <= self.most_rounds and costs.passes <= self.passes
+
 
 class Costs(NamedTuple):
     """What a run takes."""

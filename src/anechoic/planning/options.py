@@ -96,13 +96,17 @@ def options(situation: Situation, choice: Choice, limits: Limits | None = None) 
     found.append(_of(situation, "noise cancelling, as many records a message", "noise-cancelling", choice, "own"))
     paper = choice._replace(participants=situation.participants, batch=1, diameter=PAPER_DIAMETER)
     rounds = affordable_rounds(Uniform(situation.machines, situation.participants), situation.records)
-    for name in ("noise-cancelling", "noisy-sgd"):
+    affordable = rounds <= MOST_ROUNDS and rounds * situation.participants <= MOST_MESSAGES
+    for name in ("noise-cancelling", "noisy-sgd") if affordable else ():
         found.append(_of(situation, f"{name}, a record a message", name, paper._replace(rounds=rounds), "own"))
     return found
 
 
 PAPER_DIAMETER = 0.1
 """D of the paper's experiment."""
+
+MOST_ROUNDS, MOST_MESSAGES = 2_500, 300_000
+"""A run of more rounds or messages is left out of the alternatives: its noise would take minutes to compute."""
 
 
 def _of(situation: Situation, name: str, algorithm: str, choice: Choice, strategy: str) -> Option:

@@ -60,21 +60,26 @@ def choose(situation: Situation, limits: Limits | None = None) -> Choice:
     if passes > 1:
         spread = min(2.0, max(1.0, 1.5 * x**-0.4))
         asked = min(reached, max(min(FEWEST, reached), round(passes * machines / (spread * wanted))))
-        calls, gain = passes, 470 * spread
+        calls, gain = passes, GAIN * spread
     elif wanted * asked / machines <= 1:
-        calls, gain = 1, 470.0
+        calls, gain = 1, GAIN
         asked = min(reached, max(asked, round(machines / (1.5 * wanted))))
     else:
-        calls, gain = min(round(wanted * asked / machines), situation.records, MOST_CALLS), 470.0
+        calls, gain = min(round(wanted * asked / machines), situation.records, MOST_CALLS), GAIN
     asked, calls = limits.fit(situation, asked, calls)
     rounds = int(min(limits.most_rounds, max(1, calls * machines // asked)))
     whole = passes > 1 and calls > 1
     batch = situation.records if whole else situation.records // calls
-    height = min(16 * x**-0.2, gain * x**-0.77 / rounds)
-    clip = CLIP * situation.lipschitz
-    step = height * STEP * situation.outputs / situation.smoothness
+    clip, step = CLIP * situation.lipschitz, step_for(situation, rounds, gain)
     strategy = "independent" if calls == 1 or whole else "optimised"
     return Choice(asked, rounds, calls, batch, whole, clip, step, MOMENTUM, strategy, 4 * step * clip * rounds)
+
+
+def step_for(situation: Situation, rounds: int, gain: float) -> float:
+    """Return η for so many rounds: the more noise the smaller, and smaller for more rounds than ``gain`` allows."""
+    noise = situation.noise
+    height = min(16 * noise**-0.2, gain * noise**-0.77 / rounds)
+    return float(height * STEP * situation.outputs / situation.smoothness)
 
 
 CLIP = 0.25 / math.sqrt(2)
@@ -82,5 +87,8 @@ CLIP = 0.25 / math.sqrt(2)
 
 STEP = 0.5
 """η in units of outputs/L, times the height that the rule gives."""
+
+GAIN = 470.0
+"""How far all steps together go in one pass, in those units, at noise 1."""
 
 MOMENTUM = 0.5

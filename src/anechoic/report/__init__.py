@@ -20,11 +20,12 @@ from anechoic.report.page import (
     write,
     write_pictures,
 )
-from anechoic.report.rows import Dot, Dots, Histograms
+from anechoic.report.rows import Bars, Dot, Dots, Histograms
 from anechoic.report.svg import standalone
 
 __all__ = [
     "Axis",
+    "Bars",
     "Code",
     "Column",
     "Details",

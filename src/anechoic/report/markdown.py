@@ -3,7 +3,8 @@
     python -m anechoic.report.markdown results README.md docs/reproduction.md
 
 A page marks where a table goes: ``<!-- table NAME -->`` and, some lines further down, ``<!-- end -->``. What stands
-between them is replaced. Names are accuracy, differences, left, time, cost, choices, and "study NAME".
+between them is replaced. Names are accuracy, differences, left, time, cost, choices, "study NAME", "defaults SPLIT",
+"defaults in short" and "planned settings".
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from anechoic.errors import unknown
 from anechoic.files import write_whole
 from anechoic.report.words import name
+from anechoic.studies.defaults import goal
 from anechoic.studies.paper import ALGORITHMS
 
 Report = Mapping[str, Any]
@@ -115,6 +117,48 @@ def study(content: Report) -> str:
     return _table([content["axes"]["x_label"], *shown], rows)
 
 
+def defaults(report: Report, split: str) -> str:
+    """Return what planned runs and the others reached on one split, a row for each way to run."""
+    rows = [row for row in report["rows"] if row["split"] == split]
+    by = {(row["method"], row["rho"]): row for row in rows}
+    rhos = list(dict.fromkeys(row["rho"] for row in rows))
+    made = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        cells = [by[method, rho] for rho in rhos]
+        seeds = "/".join(str(count) for count in dict.fromkeys(cell["seeds"] for cell in cells))
+        made.append([method, seeds, *(f"{cell['mean']:.2f} ± {cell['sd']:.2f}" for cell in cells)])
+    return _table(["way to run", "seeds", *(f"ρ = {rho:g}" for rho in rhos)], made)
+
+
+def planned_settings(report: Report) -> str:
+    """Return what was planned, by ρ."""
+    rows = [
+        [
+            f"{row['rho']:g}",
+            f"{row['epsilon']:.2f}",
+            *(str(row[key]) for key in ("participants", "releases", "rounds", "batch")),
+            f"{row['step']:.0f}",
+            row["strategy"],
+            goal(report["data"], row) or "–",
+        ]
+        for row in report["rows"]
+        if row["method"] == "plan" and row["split"] == "iid"
+    ]
+    head = ["ρ", "ε at δ = 1e-5", "asked a round", "times a machine", "rounds", "records a message", "η", "noise"]
+    return _table([*head, "goals, in %"], rows)
+
+
+def defaults_in_short(report: Report) -> str:
+    """Return the ε and the accuracy of planned runs on the random split, in one and in eight passes."""
+    by = {(row["method"], row["rho"]): row for row in report["rows"] if row["split"] == "iid"}
+    plans = [row for row in report["rows"] if row["split"] == "iid" and row["method"] == "plan"]
+    rows = [
+        [title, *(f"{by[method, plan['rho']]['mean']:.1f} ± {by[method, plan['rho']]['sd']:.1f}" for plan in plans)]
+        for title, method in (("one pass", "plan"), ("eight passes", "plan, eight passes"))
+    ]
+    return _table(["test accuracy, %", *(f"ε = {plan['epsilon']:.2f}" for plan in plans)], rows)
+
+
 def _spread(sd: float | None) -> str:
     return "" if sd is None else f" ± {sd:.1f}"
 
@@ -146,6 +190,10 @@ def tables(results: Path) -> dict[str, str]:
     for path in [*(results / "studies").glob("*.json"), results / "paper" / "epsilon.json"]:
         content = json.loads(path.read_text(encoding="utf-8"))
         made[f"study {content['name']}"] = study(content)
+    content = json.loads((results / "defaults" / "defaults.json").read_text(encoding="utf-8"))
+    splits = dict.fromkeys(row["split"] for row in content["rows"])
+    made |= {f"defaults {split}": defaults(content, split) for split in splits}
+    made |= {"defaults in short": defaults_in_short(content), "planned settings": planned_settings(content)}
     return made
 
 

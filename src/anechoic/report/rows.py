@@ -85,6 +85,35 @@ def _dot(dot: Dot, across: Scale, left: float, right: float, y: float) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bars:
+    """A bar from zero for each of a few names, which stand above their bars; the first is set off from the others."""
+
+    title: str
+    label: str
+    rows: tuple[tuple[str, float], ...]
+
+    def description(self) -> str:
+        """Return every bar in words."""
+        return " ".join([f"{self.label}.", *(f"{name}: {significant(value)}." for name, value in self.rows)])
+
+    def legend(self) -> tuple[Key, ...]:
+        """Return nothing: the bars have names."""
+        return ()
+
+    def draw(self) -> tuple[float, str]:
+        """Return the height and the drawing."""
+        across = scale([0.0, *(value for _, value in self.rows)])
+        right, y, drawn = right_end(across), 0.0, ""
+        for place, (name, value) in enumerate(self.rows):
+            y += 32
+            drawn += tag("text", text(f"{name}: {significant(value)}"), x=0, y=y - 14)
+            bar = f"M0,{short(y - 9)}H{short(right * across.place(value))}v8H0z"
+            drawn += tag("g", tag("path", None, d=bar, class_="full"), class_=f"look{min(place, 1)}")
+        y += 6
+        return y + BOTTOM, horizontal(across, 0, right, 0, y, self.label) + drawn
+
+
+@dataclass(frozen=True, kw_only=True)
 class Histograms:
     """How values are spread, a row a case, with the limit that none may pass.
 

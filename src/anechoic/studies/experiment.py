@@ -147,12 +147,18 @@ class Experiment:
 
 def problem_of(experiment: Experiment, data: Dataset) -> LinearModel:
     """Return the problem that an experiment poses on its data."""
-    domain, width, bound = Ball(experiment.diameter), data.dimension_features, data.bound
+    if experiment.loss == "softmax" and data.classes is None:
+        raise BadInput(f"softmax needs a data set with classes, and {data.name} has none: use loss 'logistic'")
+    return posed(experiment, data.dimension_features, data.bound, data.classes)
+
+
+def posed(experiment: Experiment, width: int, bound: float, classes: int | None) -> LinearModel:
+    """Return the problem that an experiment poses on records of so many features, of norm at most ``bound``."""
+    domain = Ball(experiment.diameter)
     match experiment.loss:
         case "softmax":
-            if data.classes is None:
-                raise BadInput(f"softmax needs a data set with classes, and {data.name} has none: use loss 'logistic'")
-            return Softmax(width, domain, bound=bound, classes=data.classes)
+            assert classes is not None
+            return Softmax(width, domain, bound=bound, classes=classes)
         case "logistic":
             return BinaryLogistic(width, domain, bound=bound)
         case "hinge":
