@@ -166,19 +166,20 @@ def test_the_noise_that_is_foretold_is_the_noise_that_runs_leave(strategy: str, 
 
 
 def test_noise_on_whole_shards_is_best_when_it_is_independent() -> None:
-    """No correlation is below the bound (Σa)² for all-alike weights, which independent noise meets."""
+    """Cost times effect is (Σa)² at the least, by Cauchy and Schwarz; independent noise with σ_k² ∝ 1/a_k is there."""
     rng = np.random.default_rng(5)
+
+    def product(weights: Vector, encoder: Vector, variance: Vector) -> float:
+        cost = float((np.square(encoder.sum(axis=1)) / variance).sum())
+        return cost * float((np.square(weights @ np.linalg.inv(encoder)) * variance).sum())
+
     for size in (2, 5, 9):
         weights = rng.uniform(0.1, 1.0, size)
+        least = float(weights.sum() ** 2)
         for _ in range(200):
             encoder = np.tril(rng.uniform(0, 1, (size, size)), -1) + np.eye(size)
-            variance = rng.uniform(0.1, 2.0, size)
-            cost = float((np.square(encoder.sum(axis=1)) / variance).sum())
-            mixing = np.linalg.inv(encoder)
-            left = float((np.square(weights @ mixing) * variance).sum())
-            assert cost * left >= weights.sum() ** 2 * (1 - 1e-9)
-        # σ_k² ∝ 1/a_k attains it.
-        assert float(weights.sum() * (weights**2 / weights).sum()) == pytest.approx(weights.sum() ** 2)
+            assert product(weights, encoder, rng.uniform(0.1, 2.0, size)) >= least * (1 - 1e-9)
+        assert product(weights, np.eye(size), 1 / weights) == pytest.approx(least)
 
 
 def test_how_close_noise_comes_to_the_bound_is_what_the_page_says() -> None:
