@@ -11,7 +11,20 @@ import numpy as np
 import pytest
 from tests.report import samples
 
-from anechoic.report import Axis, Dot, Dots, Figure, Histograms, Lines, Page, Series, reproduction, standalone, study
+from anechoic.report import (
+    Axis,
+    Bars,
+    Dot,
+    Dots,
+    Figure,
+    Histograms,
+    Lines,
+    Page,
+    Series,
+    reproduction,
+    standalone,
+    study,
+)
 from anechoic.report.lines import FINEST
 from anechoic.report.svg import DARK, LIGHT, Picture, inline, line, marks
 
@@ -32,6 +45,7 @@ ALL = [
     *pictures(reproduction.page(samples.reproduction())),
     *pictures(study.page(samples.study())),
     *pictures(study.page(samples.named_study())),
+    Bars(title="Noise", label="noise / signal", rows=(("the plan", 0.047), ("a record a message", 0.9), ("none", 0.0))),
 ]
 
 
