@@ -11,7 +11,7 @@ BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
 .PHONY: help setup check test browser reproduce results bench bench-federation defaults mutants mutants-audit \
-	chaos liars randomness fuzz study-theory
+	chaos liars randomness fuzz docs study-theory
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ randomness: $(READY) ## Every sampler of noise, examined at 100 million draws (a
 fuzz: $(READY) ## A million mutated inputs at everything that reads from outside, then atheris (about an hour)
 	$(PIP) --editable '.[fuzz]'
 	$(BIN)/python -m tests.fuzz --atheris 60 --out results/fuzz
+
+docs: $(READY) ## The documentation as a site, in site/
+	$(PIP) --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 study-theory: $(READY) ## Fit the convergence theorems' exponents on a problem with known optimum
 	$(BIN)/python -m anechoic.studies.theory --out results/theory

@@ -1,7 +1,9 @@
-"""The Python in the README and in the documentation runs as it stands, and its links lead somewhere."""
+"""The Python of the pages runs as it stands and prints what is shown, and their links lead somewhere."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -9,17 +11,31 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(set(ROOT.glob("*.md")) - {ROOT / "README.md"}),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+BLOCK = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_python_of_a_page_runs(page: Path) -> None:
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_the_python_of_a_page_runs_and_prints_what_stands_right_below_it(page: Path) -> None:
     names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(block, page.name, "exec"), names)
+    for block, shown in BLOCK.findall(page.read_text(encoding="utf-8")):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, page.name, "exec"), names)
+        print(printed.getvalue())
+        if shown:
+            assert printed.getvalue() == shown
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
     missing = [target for target in targets if not (page.parent / target).exists()]
@@ -28,7 +44,7 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
 
 def test_the_readme_shows_the_certificate_that_its_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
     text = PAGES[0].read_text(encoding="utf-8")
-    test_the_python_of_a_page_runs(PAGES[0])
+    test_the_python_of_a_page_runs_and_prints_what_stands_right_below_it(PAGES[0])
     shown = re.search(r"```text\n(.*?)\n```", text, re.DOTALL)
     assert shown is not None
     assert shown[1] in capsys.readouterr().out
