@@ -11,7 +11,7 @@ BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
 .PHONY: help setup check test browser reproduce results bench bench-federation defaults mutants mutants-audit \
-	chaos liars randomness fuzz docs study-theory
+	chaos liars randomness fuzz docs study-theory compare
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ docs: $(READY) ## The documentation as a site, in site/
 
 study-theory: $(READY) ## Fit the convergence theorems' exponents on a problem with known optimum
 	$(BIN)/python -m anechoic.studies.theory --out results/theory
+
+compare: $(READY) ## Every private algorithm under one guarantee, tuned alike, 10 seeds (about half an hour)
+	$(BIN)/anechoic compare --seeds 10 --out results/comparison
+	$(BIN)/python -m anechoic.report.markdown results docs/comparing.md
 
 $(BENCH_READY): pyproject.toml constraints.txt benchmarks/constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)

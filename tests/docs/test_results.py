@@ -9,10 +9,12 @@ import pytest
 
 from anechoic.errors import BadInput
 from anechoic.report.markdown import MARKED, fill, tables
+from anechoic.studies.comparison import RHOS
+from anechoic.studies.contestants import CONTESTANTS
 from anechoic.studies.paper import cells
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "reproduction.md", ROOT / "docs" / "choosing.md"]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("reproduction", "choosing", "comparing"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -33,3 +35,14 @@ def test_the_committed_results_are_all_cells_at_the_full_number_of_seeds() -> No
     assert {(cell["algorithm"], cell["rho"], cell["participants"]) for cell in results} == wanted
     for cell in results:
         assert cell["seeds"] == (5 if cell["algorithm"] == "localized-minibatch" else 20)
+
+
+def test_the_committed_comparison_is_of_everyone_at_every_rho() -> None:
+    report = json.loads((ROOT / "results" / "comparison" / "comparison.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in report["left_out"]] == ["full-participation"]
+    rows = {(row["contestant"], row["rho"]): row for row in report["rows"]}
+    assert set(rows) == {(one, rho) for one in CONTESTANTS if one != "full-participation" for rho in RHOS}
+    for (_, rho), row in rows.items():
+        assert row["mean"] is None or row["proven_rho"] <= rho * (1 + 1e-9)
+    assert f"--seeds {report['settings']['seeds']} " in report["command"]
+    assert report["command"] in (ROOT / "results" / "comparison" / "comparison.md").read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from anechoic.cli import (
     audit,
     bounds,
     certificate,
+    compare,
     epsilon,
     evaluate,
     federate,
@@ -26,7 +27,21 @@ from anechoic.cli import (
 from anechoic.cli.output import PlainHelp
 from anechoic.errors import AnechoicError, Stopped
 
-COMMANDS = (algorithms, plan, train, federate, evaluate, report, certificate, reproduce, study, audit, epsilon, bounds)
+COMMANDS = (
+    algorithms,
+    plan,
+    train,
+    federate,
+    evaluate,
+    report,
+    certificate,
+    reproduce,
+    study,
+    compare,
+    audit,
+    epsilon,
+    bounds,
+)
 
 app = typer.Typer(
     name="anechoic",

@@ -4,7 +4,7 @@
 
 A page marks where a table goes: ``<!-- table NAME -->`` and, some lines further down, ``<!-- end -->``. What stands
 between them is replaced. Names are accuracy, differences, left, time, cost, choices, "study NAME", "defaults SPLIT",
-"defaults in short" and "planned settings".
+"defaults in short", "planned settings", and of a comparison "comparison" and "comparison costs RHO".
 """
 
 from __future__ import annotations
@@ -159,6 +159,45 @@ def defaults_in_short(report: Report) -> str:
     return _table(["test accuracy, %", *(f"ε = {plan['epsilon']:.2f}" for plan in plans)], rows)
 
 
+def compared(report: Report) -> str:
+    """Return a comparison's accuracies, a row for each contestant and a column for each ρ.
+
+    ↑ and ↓ say that a contestant is significantly better or worse than the one that all are held against.
+    """
+    rhos = list(dict.fromkeys(row["rho"] for row in report["rows"]))
+    by = {(row["contestant"], row["rho"]): row for row in report["rows"]}
+    signs = {(row["contestant"], row["rho"]): row for row in report["comparisons"] if row["significant"]}
+    rows = []
+    for one in dict.fromkeys(row["contestant"] for row in report["rows"]):
+        cells = []
+        for rho in rhos:
+            row, against = by[one, rho], signs.get((one, rho))
+            sign = "" if against is None else " ↑" if against["difference"] > 0 else " ↓"
+            cells.append("refused" if row["mean"] is None else f"{row['mean']:.1f}{_spread(row['sd'])}{sign}")
+        rows.append([one + (" (trusts the server)" if by[one, rhos[0]]["trusting"] else ""), *cells])
+    return _table(["contestant", *(f"ρ = {rho:g}" for rho in rhos)], rows)
+
+
+def compared_costs(report: Report, rho: float) -> str:
+    """Return what a comparison's contestants cost at one ρ."""
+    rows = [
+        [
+            row["contestant"],
+            f"{row['mean']:.1f}{_spread(row['sd'])}",
+            f"{row['rounds']}",
+            str(row["participants"]),
+            f"{row['passes']:.1f}",
+            f"{row['gradients']:,.0f}",
+            f"{row['bytes'] / 1e3:,.0f}",
+            f"{row['seconds']:.2f}",
+        ]
+        for row in report["rows"]
+        if row["rho"] == rho and row["mean"] is not None
+    ]
+    head = ["contestant", "accuracy (%)", "rounds", "machines a round", "passes", "gradients", "kB a machine"]
+    return _table([*head, "seconds"], rows)
+
+
 def _spread(sd: float | None) -> str:
     return "" if sd is None else f" ± {sd:.1f}"
 
@@ -187,6 +226,10 @@ def tables(results: Path) -> dict[str, str]:
         "left": left(report),
         "choices": "\n".join(choices(report)),
     }
+    comparison = json.loads((results / "comparison" / "comparison.json").read_text(encoding="utf-8"))
+    made["comparison"] = compared(comparison)
+    for rho in dict.fromkeys(row["rho"] for row in comparison["rows"]):
+        made[f"comparison costs {rho:g}"] = compared_costs(comparison, rho)
     for path in [*(results / "studies").glob("*.json"), results / "paper" / "epsilon.json"]:
         content = json.loads(path.read_text(encoding="utf-8"))
         made[f"study {content['name']}"] = study(content)

@@ -45,12 +45,23 @@ def comparisons(cells: Sequence[dict[str, Any]], first: str, others: Sequence[st
         for setting in settings
         if (first, *setting) in by and (other, *setting) in by
     ]
-    tested = sorted((row for row in found if row["p_value"] is not None), key=lambda row: row["p_value"])
+    holm(found)
+    return found
+
+
+def holm(rows: Sequence[dict[str, Any]]) -> None:
+    """Say of each row with a p-value whether it is significant, corrected after Holm for how many of them there are.
+
+    >>> rows = [{"p_value": 0.01}, {"p_value": 0.03}, {"p_value": None}]
+    >>> holm(rows)
+    >>> [row.get("significant") for row in rows]
+    [True, True, None]
+    """
+    tested = sorted((row for row in rows if row["p_value"] is not None), key=lambda row: row["p_value"])
     still = True
     for rank, row in enumerate(tested):
         still = still and row["p_value"] <= LEVEL / (len(tested) - rank)
         row["significant"] = still
-    return found
 
 
 def _compare(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
