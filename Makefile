@@ -11,7 +11,7 @@ BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
 .PHONY: help setup check test browser reproduce results bench bench-federation defaults mutants mutants-audit \
-	chaos liars randomness fuzz docs study-theory compare
+	chaos liars randomness fuzz docs study-theory compare sampling
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ fuzz: $(READY) ## A million mutated inputs at everything that reads from outside
 docs: $(READY) ## The documentation as a site, in site/
 	$(PIP) --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+sampling: $(READY) ## Records drawn in secret beside the plan, on MNIST (a few minutes)
+	$(BIN)/python -m anechoic.studies.secrets --out results/sampling
 
 study-theory: $(READY) ## Fit the convergence theorems' exponents on a problem with known optimum
 	$(BIN)/python -m anechoic.studies.theory --out results/theory

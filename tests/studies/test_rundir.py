@@ -78,13 +78,14 @@ def test_a_run_that_is_stopped_is_recorded_up_to_there() -> None:
 
 def test_settings_and_points_come_back(tmp_path: Path) -> None:
     directory = open_directory(tmp_path / "deep" / "run", SMALL)
-    points = [Point(5, 0.1, None, math.inf, 0.5, 1.0), Point(10, 1 / 3, 0.25, 1.0, 0.75, 2.0)]
+    points = [Point(5, 0.1, None, math.inf, 0.5, 1.0, math.inf), Point(10, 1 / 3, 0.25, 1.0, 0.75, 2.0, 4.5)]
     write_points(directory, points)
     found = read_run(directory)
     assert Experiment.of(found["settings"]) == SMALL
     assert found["points"]["loss"] == [0.1, 1 / 3]
     assert found["points"]["accuracy"] == [None, 0.25]
     assert found["points"]["rho"] == [None, 1.0]
+    assert found["points"]["epsilon"] == [None, 4.5]
     assert found["summary"] is None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,13 @@ import numpy.typing as npt
 from anechoic.errors import BadInput, positive, whole
 from anechoic.privacy.ledger import CANCELS
 from anechoic.privacy.optimise import Fitted, fit, random_calls
-from anechoic.privacy.schedules import OneRelease, Schedule, planned_cap
+from anechoic.privacy.schedules import CappedConstant, OneRelease, Schedule, planned_cap
 from anechoic.privacy.strategies import Cancelling, Independent, Optimised, Strategy
 from anechoic.problems.base import Problem, Term
 from anechoic.records import Vector
+
+if TYPE_CHECKING:
+    from anechoic.privacy.sampling import Drawing
 
 Ints = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float64]
@@ -76,6 +79,10 @@ class Setting:
     called at most, and what the algorithm's own schedule plans for; None for hardly ever more often than that. With
     ``pooled`` shards may differ in size and every record still counts the same: a release uses one of ``releases``
     equal parts of its shard (all of it with ``whole_shards``), and divides the sum by ``batch`` whatever its size.
+
+    With ``sampling`` a machine draws in secret which records each release uses, and divides their sum by a number that
+    is fixed beforehand: its expected share of the shard, or ``batch`` if ``pooled``. ``rho`` then stands for an ε: the
+    one that ρ-GDP has at δ = 1e-5, which is what the noise is fitted to. No ρ below :attr:`Algorithm.allowance` holds.
     """
 
     problem: Problem
@@ -94,6 +101,7 @@ class Setting:
     whole_shards: bool = False
     releases: int | None = None
     pooled: bool = False
+    sampling: Drawing | None = None
 
     def __post_init__(self) -> None:
         whole("the number of machines", self.machines)
@@ -111,11 +119,37 @@ class Setting:
             raise BadInput(f"a local batch of {self.batch} is larger than the smallest shard, {self.records} records")
         if not self.rho > 0:
             raise BadInput(f"ρ must be above 0, not {self.rho}")
+        if self.sampling is not None:
+            self._check_sampling(self.sampling)
         if self.momentum is not None and not 0 <= self.momentum < 1:
             raise BadInput(f"the momentum must lie in [0, 1), not {self.momentum}")
         for name, value in (("the clip", self.clip), ("the step size", self.step), ("the grid", self.grid)):
             if value is not None:
                 positive(name, value)
+
+    def _check_sampling(self, drawing: Drawing) -> None:
+        """Refuse what the proof of secret sampling does not cover."""
+        if self.grid is not None:
+            raise BadInput(
+                "what secret sampling gains is proved for continuous Gaussian noise alone, and on a grid noise is whole"
+            )
+        if self.strategy not in (None, Independent()):
+            raise BadInput("secret sampling is accounted for under noise that is drawn anew: set strategy independent")
+        if self.schedule not in (None, CappedConstant(drawing.planned)):
+            raise BadInput("secret sampling needs the same noise in every release: leave the schedule out")
+        if self.releases not in (None, drawing.planned):
+            raise BadInput(f"the sampling is for {drawing.planned} releases of a machine, not {self.releases}")
+        if self.whole_shards:
+            raise BadInput("a release uses a whole shard or what is drawn of it in secret, not both")
+        if self.batch != 1 and not self.pooled:
+            raise BadInput("how many records a release uses follows from the sampling: leave batch out, or set pooled")
+
+    @property
+    def typical_batch(self) -> float:
+        """How many records of the smallest shard a release uses, on average where they are drawn in secret."""
+        if self.sampling is None or self.pooled:
+            return self.batch
+        return self.sampling.share * self.records
 
     @property
     def horizon(self) -> int:
@@ -153,6 +187,8 @@ class Algorithm(ABC):
     """Who adds noise: 'machine', 'server', or None."""
     takes_momentum: ClassVar[bool] = False
     """Whether ``momentum`` can be set."""
+    takes_sampling: ClassVar[bool] = False
+    """Whether machines may draw their records in secret."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -168,6 +204,11 @@ class Algorithm(ABC):
             raise BadInput(f"{self.card.name} has no momentum to set; 'momentum-sgd' has")
         if (setting.whole_shards or setting.pooled) and self.keeps is not Keeps.NOISE:
             raise BadInput(f"{self.card.name} decides itself which records are used; {TAKES_STRATEGIES} can be told")
+        if setting.sampling is not None and not self.takes_sampling:
+            raise BadInput(
+                f"{self.card.name} cannot draw records in secret: its releases are built on each other or name their "
+                "records to others; 'momentum-sgd' and 'noisy-sgd' can"
+            )
         # Each of these may look at those before it, and is refused here if it is to be refused.
         self.clip, self.step_size, self.strategy, self.schedule  # noqa: B018
 
@@ -185,12 +226,16 @@ class Algorithm(ABC):
     @cached_property
     def strategy(self) -> Strategy:
         """How the noise of a machine's messages hangs together."""
+        if self.setting.sampling is not None:
+            return Independent()
         asked = self.default_strategy() if self.setting.strategy is None else self.setting.strategy
         return self.fitted() if isinstance(asked, Optimised) else asked
 
     @cached_property
     def schedule(self) -> Schedule:
         """How large the noise of a machine's k-th release is."""
+        if self.setting.sampling is not None:
+            return CappedConstant(self.setting.sampling.planned)
         return self.default_schedule() if self.setting.schedule is None else self.setting.schedule
 
     @cached_property
@@ -227,7 +272,7 @@ class Algorithm(ABC):
 
     def span(self, phase: int, size: Any, called: Any) -> tuple[Any, Any]:
         """Return which of its ``size`` records a machine uses in its ``called``-th release (works on arrays too)."""
-        if self.setting.whole_shards:
+        if self.setting.whole_shards or self.setting.sampling is not None:
             return 0 * size, size
         if self.setting.pooled:
             parts = np.minimum(self.setting.releases or 1, size)
@@ -242,7 +287,12 @@ class Algorithm(ABC):
 
     @cached_property
     def level(self) -> float:
-        """√κ, by which a schedule that is made for cancelling is scaled under another strategy."""
+        """√κ, by which a schedule that is made for cancelling is scaled under another strategy, or through a secret."""
+        drawing = self.setting.sampling
+        if drawing is not None:
+            from anechoic.privacy.sampling import calibrated  # here, for a machine in a federation needs none of it
+
+            return calibrated(drawing, self.setting.rho) * self.setting.rho / math.sqrt(drawing.planned)
         as_made = (Cancelling(), Independent()) if self.schedule == OneRelease() else (Cancelling(),)
         reused = self.setting.whole_shards
         if self.keeps is not Keeps.NOISE or (self.strategy in as_made and not reused):
@@ -253,6 +303,14 @@ class Algorithm(ABC):
         variance = self.schedule.unit_variance(np.arange(1, cap + 1), self.setting.horizon)
         rounding = max(map(self.rounding, map(self.taken, range(cap)))) / self.largest_sensitivity(0)
         return math.sqrt(self.strategy.level(variance, rounding, reused=reused))
+
+    @property
+    def allowance(self) -> float:
+        """The ρ that a run must keep to, whoever knows which records a machine used.
+
+        That is what was asked for, unless they are drawn in secret: what is asked for then is an ε.
+        """
+        return self.setting.rho if self.setting.sampling is None else self.setting.rho / self.level
 
     def blank(self) -> Memory:
         """Return the memory of a machine that has released nothing."""
@@ -320,15 +378,20 @@ class Algorithm(ABC):
 
     def capacity(self, sizes: Ints) -> Ints | None:
         """Return how often machines with ``sizes`` records can be called, None where records are read again."""
-        if self.setting.whole_shards:
+        if self.setting.whole_shards or self.setting.sampling is not None:
             return None
         if self.setting.pooled:
             return np.minimum(self.setting.releases or 1, sizes)
         return sizes // self.setting.batch
 
     def divisor(self, records: Any) -> Any:
-        """Return by what a sum of ``records`` clipped contributions is divided (works on arrays too)."""
-        return self.setting.batch + 0 * records if self.setting.pooled else records
+        """Return by what a sum of ``records`` clipped contributions is divided (works on arrays too).
+
+        If they are drawn in secret, ``records`` are those of which they are drawn.
+        """
+        if self.setting.pooled:
+            return self.setting.batch + 0 * records
+        return records if self.setting.sampling is None else self.setting.sampling.share * records
 
     def sensitivity(self, records: Any) -> Any:
         """Return Δ = 2C/b, how far one record moves a mean of ``records`` clipped contributions (works on arrays too).

@@ -43,6 +43,7 @@ class MomentumSgd(Algorithm):
     state_type: ClassVar[type] = MomentumState
     keeps: ClassVar[Keeps] = Keeps.NOISE
     takes_momentum: ClassVar[bool] = True
+    takes_sampling: ClassVar[bool] = True
 
     @property
     def momentum(self) -> float:
@@ -60,8 +61,8 @@ class MomentumSgd(Algorithm):
     def default_step(self) -> float:
         """Return η = min{D√m / √(T(G²/b + dσ²)), 1/(2L)}, with σ = 2C/(bρ), the least that a message can carry."""
         setting = self.setting
-        sigma = 2 * self.clip / (setting.batch * setting.rho)
-        variance = self.problem.lipschitz**2 / setting.batch + self.problem.dimension * sigma**2
+        sigma = 2 * self.clip / (setting.typical_batch * setting.rho)
+        variance = self.problem.lipschitz**2 / setting.typical_batch + self.problem.dimension * sigma**2
         return min(
             self.domain.diameter * math.sqrt(setting.participants / (setting.horizon * variance)),
             1 / (2 * self.problem.smoothness),

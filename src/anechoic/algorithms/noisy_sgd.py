@@ -22,6 +22,7 @@ class NoisySgd(Sgd):
     )
     noise_by: ClassVar[str | None] = "machine"
     keeps: ClassVar[Keeps] = Keeps.NOISE
+    takes_sampling: ClassVar[bool] = True
 
     # Actions of machine i.
 

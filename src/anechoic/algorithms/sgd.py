@@ -44,8 +44,8 @@ class Sgd(Algorithm):
     def default_step(self) -> float:
         """Return η = min{D√m / √(T(G²/b + dσ²)), 1/(2L)}, σ being the noise of a message (0 without privacy)."""
         setting = self.setting
-        sigma = 0.0 if self.noise_by is None else 2 * self.clip / (setting.batch * setting.rho)
-        variance = self.problem.lipschitz**2 / setting.batch + self.problem.dimension * sigma**2
+        sigma = 0.0 if self.noise_by is None else 2 * self.clip / (setting.typical_batch * setting.rho)
+        variance = self.problem.lipschitz**2 / setting.typical_batch + self.problem.dimension * sigma**2
         return min(
             self.domain.diameter * math.sqrt(setting.participants / (setting.horizon * variance)),
             1 / (2 * self.problem.smoothness),

@@ -13,6 +13,7 @@ import typer
 from anechoic.data.table import TableForm, is_table
 from anechoic.errors import BadInput, brief
 from anechoic.privacy.conversions import rho_for
+from anechoic.privacy.noise import ORDER
 from anechoic.studies.experiment import Experiment, source_of
 from anechoic.studies.planned import planned
 from anechoic.studies.rundir import DELTA
@@ -103,6 +104,8 @@ def private(flags: Mapping[str, Any]) -> dict[str, Any]:
     if epsilon is not None:
         if found.get("rho") is not None:
             raise BadInput("say how much privacy once: --rho, or --epsilon with --delta")
+        if found.get("sampling", ORDER) not in (None, ORDER) and delta not in (None, DELTA):
+            raise BadInput(f"noise over secretly drawn records is fitted at δ = {DELTA:g}: leave --delta out")
         found["rho"] = rho_for(epsilon, DELTA if delta is None else delta)
     return found
 

@@ -9,7 +9,6 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from anechoic.privacy.conversions import epsilon
 from anechoic.studies.recording import Point
 
 PAUSE = 0.1
@@ -56,12 +55,12 @@ class Live:
 def told(point: Point) -> str:
     """Return a measurement in a few words.
 
-    >>> told(Point(10, 1.234567, 0.5, 1.0, 0.1, 0.0)), told(Point(10, 1.234567, None, math.inf, 0.1, 0.0))
-    ('loss 1.2346  accuracy 50.0 %  ρ 1.000  ε 4.38', 'loss 1.2346')
+    >>> told(Point(10, 1.234567, 0.5, 1.0, 0.1, 0.0, 4.377)), told(Point(9, 1.2, None, math.inf, 0.1, 0.0, math.inf))
+    ('loss 1.2346  accuracy 50.0 %  ρ 1.000  ε 4.38', 'loss 1.2000')
     """
     words = [f"loss {point.loss:.4f}"]
     if point.accuracy is not None:
         words.append(f"accuracy {100 * point.accuracy:.1f} %")
     if math.isfinite(point.rho):
-        words.append(f"ρ {point.rho:.3f}  ε {epsilon(point.rho, 1e-5):.2f}")
+        words.append(f"ρ {point.rho:.3f}  ε {point.epsilon:.2f}")
     return "  ".join(words)

@@ -90,6 +90,9 @@ def command(
     pooled: Annotated[
         bool | None, typer.Option("--pooled/--by-machine", help="Let every record count the same, or every machine.")
     ] = None,
+    sampling: Annotated[
+        str | None, typer.Option(help="order, or drawn in secret: poisson, assigned; poisson:3 uses a record 3 times.")
+    ] = None,
     engine: Annotated[str | None, typer.Option(help="auto, collective or machines.")] = None,
     machines: Annotated[int | None, typer.Option(help="M.")] = None,
     participants: Annotated[int | None, typer.Option(help="m, machines a round; by default half of them.")] = None,

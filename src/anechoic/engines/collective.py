@@ -18,7 +18,7 @@ from anechoic.engines.machines import Observer
 from anechoic.engines.plan import Plan
 from anechoic.errors import BadInput
 from anechoic.federation import Federation
-from anechoic.privacy.noise import generator
+from anechoic.privacy.noise import Lots, generator
 from anechoic.privacy.strategies import Independent
 from anechoic.records import Vector
 
@@ -41,7 +41,7 @@ def run_collective(
     noises = server_noise(algorithm, plan, seed, dtype)
     state, kept = algorithm.start(start.astype(dtype)), np.zeros(len(start), dtype)
     for index in range(plan.trace.rounds):
-        mean = signal(algorithm, federation, plan, index, algorithm.query(state)) / setting.participants
+        mean = signal(algorithm, federation, plan, index, algorithm.query(state), seed) / setting.participants
         noise = next(noises)
         if algorithm.noise_by == "server":
             state = algorithm.step(state, mean, noise)
@@ -66,8 +66,8 @@ def server_noise(algorithm: Algorithm, plan: Plan, seed: int, dtype: np.dtype[An
     return draws(bands, algorithm.problem.dimension, generator(seed, "collective"), dtype)
 
 
-def signal(algorithm: Algorithm, federation: Federation, plan: Plan, index: int, query: Query) -> Vector:
-    """Return the sum over the round's participants of their mean clipped contribution."""
+def signal(algorithm: Algorithm, federation: Federation, plan: Plan, index: int, query: Query, seed: int) -> Vector:
+    """Return the sum over the round's participants of their mean clipped contribution; the seed is that of the lots."""
     trace, entries = plan.trace, plan.entries
     here = slice(trace.starts[index], trace.starts[index + 1])
     machines, firsts, stops = trace.who[here], entries.first[here], entries.stop[here]
@@ -75,6 +75,12 @@ def signal(algorithm: Algorithm, federation: Federation, plan: Plan, index: int,
     problem, clip = algorithm.problem, algorithm.clip
     if len(machines) == 0:
         return np.zeros(problem.dimension, federation.pool.features.dtype)
+    if (drawing := algorithm.setting.sampling) is not None:
+        total = np.zeros(problem.dimension, federation.pool.features.dtype)
+        for machine, size, number in zip(machines.tolist(), counts.tolist(), trace.number[here].tolist(), strict=True):
+            drawn = federation.shard(machine).rows(drawing.drawn(Lots(seed, machine), size, number))
+            total += problem.clipped_sum(query.terms, drawn, clip) / algorithm.divisor(size)
+        return total
     if counts.sum() <= GATHER_LIMIT:
         records = federation.gather(machines, firsts, stops)
         shares = np.repeat(1 / algorithm.divisor(counts), counts).astype(records.features.dtype)

@@ -14,11 +14,11 @@ import numpy as np
 
 from anechoic.algorithms.base import Algorithm, Keeps, Memory, Query
 from anechoic.engines.journal import Entry, InMemory, Journal, Question, Reply
-from anechoic.errors import Refused
+from anechoic.errors import BadInput, Refused
 from anechoic.privacy.budget import Budget
 from anechoic.privacy.entropy import SHARE
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
-from anechoic.privacy.noise import NoiseSource
+from anechoic.privacy.noise import Lots, NoiseSource
 from anechoic.records import Records
 
 LOG = logging.getLogger(__name__)
@@ -43,6 +43,8 @@ class Machine:
         What it will not exceed.
     journal : Journal, optional
         Where it writes, before it answers, what it must remember; by default nowhere durable.
+    lots : Lots, optional
+        What it draws its records by, where the algorithm draws them in secret.
     """
 
     def __init__(
@@ -54,7 +56,10 @@ class Machine:
         ledger: Ledger,
         budget: Budget,
         journal: Journal | None = None,
+        lots: Lots | None = None,
     ) -> None:
+        if lots is None and algorithm.setting.sampling is not None:
+            raise BadInput("a machine that draws its records in secret needs lots to draw them by")
         self.index = index
         self.records = records
         self.algorithm = algorithm
@@ -62,6 +67,7 @@ class Machine:
         self.ledger = ledger
         self.budget = budget
         self.journal = InMemory(algorithm.blank(), algorithm.reach) if journal is None else journal
+        self.lots = lots
         self.releases = self.journal.releases
         self.used = self.journal.used
 
@@ -94,9 +100,9 @@ class Machine:
         if grid is not None and not number * clip / grid < SHARE:
             raise Refused(f"a grid of {grid:g} is too fine for messages of whole numbers: choose a coarser one")
         use = Use(self.index, first, stop, algorithm.sensitivity(stop - first))
-        signal = algorithm.problem.clipped_sum(
-            algorithm.contribution(query, memory), self.records.rows(slice(first, stop)), clip
-        ) / algorithm.divisor(stop - first)
+        terms = algorithm.contribution(query, memory)
+        signal = algorithm.problem.clipped_sum(terms, self._chosen(first, stop, number), clip)
+        signal = signal / algorithm.divisor(stop - first)
         if not np.isfinite(signal).all():
             # Only a user's own problem can come here. To refuse would say something about the records.
             LOG.warning("the gradients of machine %d are not finite and count as zero", self.index)
@@ -133,6 +139,13 @@ class Machine:
             raise Refused(f"machine {self.index} has made {self.releases} releases, there is no release {number}")
         for old in self.journal.forget(number):
             self.budget.forget(old)
+
+    def _chosen(self, first: int, stop: int, number: int) -> Records:
+        """Return the records of a release: those from ``first`` to ``stop``, or the secretly drawn of them."""
+        drawing = self.algorithm.setting.sampling
+        if drawing is None or self.lots is None:
+            return self.records.rows(slice(first, stop))
+        return self.records.rows(drawing.drawn(self.lots, stop, number))
 
     def _check(self, query: Query, parent: int) -> Memory:
         """Return what was kept of the parent, or refuse a query that cannot be answered."""

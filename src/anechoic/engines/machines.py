@@ -11,7 +11,7 @@ from anechoic.federation import Federation
 from anechoic.participation import Trace
 from anechoic.privacy.budget import Budget
 from anechoic.privacy.ledger import Ledger
-from anechoic.privacy.noise import SERVER, NoiseSource, SeededGaussian, SeededWhole
+from anechoic.privacy.noise import SERVER, Lots, NoiseSource, SeededGaussian, SeededWhole
 from anechoic.records import Vector
 
 Observer = Callable[[int, State], None]
@@ -22,8 +22,8 @@ def run_machines(
     algorithm: Algorithm, federation: Federation, trace: Trace, start: Vector, seed: int, observe: Observer
 ) -> tuple[State, Ledger]:
     """Run every round of the trace and return the server's last state and the ledger of all releases."""
-    ledger, machines = Ledger(), dict[int, Machine]()
-    rho = algorithm.setting.rho
+    ledger, machines = Ledger(algorithm.setting.sampling), dict[int, Machine]()
+    rho = algorithm.allowance
 
     def noise_of(who: int) -> NoiseSource:
         return SeededGaussian(seed, who) if algorithm.setting.grid is None else SeededWhole(seed, who)
@@ -36,7 +36,8 @@ def run_machines(
         for name in map(int, trace.round(index)):
             if name not in machines:
                 shard = federation.shard(name)
-                machines[name] = Machine(name, shard, algorithm, noise_of(name), ledger, Budget(rho))
+                noise, lots = noise_of(name), Lots(seed, name)
+                machines[name] = Machine(name, shard, algorithm, noise, ledger, Budget(rho), lots=lots)
             machine = machines[name]
             replies.append(machine.answer(query, machine.releases, query_hash))
         server.absorb(query, [reply.message for reply in replies], [reply.use for reply in replies])

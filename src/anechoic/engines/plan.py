@@ -42,10 +42,8 @@ class Plan:
         entries = uses(algorithm, federation, trace)
         ledger = write(algorithm, trace, entries)
         certificate = certify(ledger, trace.machines)
-        if certificate.rho > algorithm.setting.rho * (1 + ROUNDING):
-            raise Refused(
-                f"the run would spend ρ = {certificate.rho:.4g} of a budget of ρ = {algorithm.setting.rho:.4g}"
-            )
+        if certificate.rho > algorithm.allowance * (1 + ROUNDING):
+            raise Refused(f"the run would spend ρ = {certificate.rho:.4g} of a budget of ρ = {algorithm.allowance:.4g}")
         return cls(trace, entries, ledger, certificate)
 
 
@@ -73,7 +71,7 @@ def uses(algorithm: Algorithm, federation: Federation, trace: Trace) -> Entries:
 
 def write(algorithm: Algorithm, trace: Trace, entries: Entries) -> Ledger:
     """Return the ledger of the whole run."""
-    ledger = Ledger()
+    ledger = Ledger(algorithm.setting.sampling)
     multiples = [CANCELS]
     if algorithm.noise_by == "server":
         numbers = np.arange(1, trace.rounds + 1)

@@ -22,7 +22,7 @@ from anechoic.federation import Federation
 from anechoic.participation import Given, Participation, Trace, Uniform
 from anechoic.privacy.certificate import Certificate, certify
 from anechoic.privacy.ledger import Ledger
-from anechoic.privacy.noise import generator
+from anechoic.privacy.noise import ORDER, generator
 from anechoic.privacy.schedules import Schedule
 from anechoic.privacy.strategies import Strategy, find_strategy
 from anechoic.problems.base import Problem
@@ -64,15 +64,15 @@ class Run:
 
     @property
     def slack(self) -> float:
-        """What share of the ρ that was asked for remains unspent by the worst-off machine (0: met exactly)."""
-        return 1 - self.certificate.rho / self.algorithm.setting.rho if self.algorithm.noise_by else 0.0
+        """What share of the ρ that was allowed remains unspent by the worst-off machine (0: met exactly)."""
+        return 1 - self.certificate.rho / self.algorithm.allowance if self.algorithm.noise_by else 0.0
 
     @property
     def gradients(self) -> int:
         """How many gradients of single records were computed."""
-        uses, algorithm = self.ledger.uses, self.algorithm
+        algorithm = self.algorithm
         each = len(algorithm.contribution(algorithm.query(self.state), algorithm.blank()))
-        return each * int((uses.stop - uses.first).sum())
+        return each * self.ledger.records_read
 
     def accuracy(self, records: Records) -> float | None:
         """Return the share of records that the model predicts rightly, None where the problem does not classify."""
@@ -105,6 +105,7 @@ def train(
     whole_shards: bool = False,
     releases: int | None = None,
     pooled: bool = False,
+    sampling: str = ORDER,
     observe: Callable[[int, Vector], None] | None = None,
     begun: Begun | None = None,
 ) -> Run:
@@ -121,7 +122,8 @@ def train(
     rounds : int, optional
         T. By default as many as the smallest shard allows (the phases' own number for the localised algorithms).
     rho : float, optional
-        The guarantee ρ²/2-zCDP for every record; None for the algorithms without privacy.
+        The guarantee ρ²/2-zCDP for every record; None for the algorithms without privacy. With ``sampling`` it stands
+        for an ε instead: the one that ρ-GDP has at δ = 1e-5.
     batch : int
         b, how many fresh records a machine uses in a round.
     clip, step, schedule
@@ -148,6 +150,11 @@ def train(
         How often a machine is called at most; others are drawn in the place of one that was.
     pooled : bool
         Whether every record counts the same although shards differ in size; see :class:`~anechoic.algorithms.Setting`.
+    sampling : str
+        'order', or how each machine of 'momentum-sgd' or 'noisy-sgd' draws its records in secret: 'poisson' (each
+        release takes each record with probability 1/``releases``) or 'assigned' (each record is drawn one of the
+        ``releases``); 'poisson:3' and 'assigned:3' for three uses of a record. The certificate's ε then counts on
+        nobody knowing what was drawn, its ρ does not.
     observe : callable, optional
         Called after each round with the number of rounds done and the current model.
     begun : callable, optional
@@ -185,12 +192,17 @@ def train(
     if participation.machines != machines:
         raise BadInput(f"the participation is for {participation.machines} machines, the federation has {machines}")
     seed = whole("the seed", seed, least=0)
+    drawing = None
+    if sampling != ORDER:
+        from anechoic.privacy.sampling import named_drawing  # here, for a machine in a federation needs none of it
+
+        drawing = named_drawing(sampling, releases)
     mixed = find_strategy(strategy) if isinstance(strategy, str) else strategy
 
     def build(rounds: int | None) -> Algorithm:
         smallest, asked = int(federation.sizes.min()), math.inf if rho is None else rho
         who = participation.participants
-        own = clip, step, schedule, grid, mixed, momentum, whole_shards, releases, pooled
+        own = clip, step, schedule, grid, mixed, momentum, whole_shards, releases, pooled, drawing
         return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, *own))
 
     if when_dry not in ("refuse", "replace"):

@@ -12,19 +12,25 @@ transcript is ρ²/2-zCDP (and ρ-GDP, the noise being continuous) for the large
 
 A record that is used in one release j only costs Δ_j² Σ C_kj²/σ_k² over the releases k built on j, j included. Where
 several disclosers use the same record, what they all send together is what is accounted for.
+
+Where machines drew their records in secret, ρ is what holds even towards somebody who knows what they drew; ε is
+smaller, as long as nobody does (:mod:`anechoic.privacy.sampling`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from anechoic.errors import BadInput
 from anechoic.privacy.conversions import Route, epsilon
 from anechoic.privacy.ledger import NO_PARENT, Floats, Ints, Ledger, Releases, Uses
+
+if TYPE_CHECKING:
+    from anechoic.privacy.sampling import Drawing
 
 LARGEST = 1e150
 """No noise and no sensitivity may be larger: the squares of both must be numbers."""
@@ -49,6 +55,10 @@ class Certificate:
         ρ of each machine; 0 for one that released nothing, infinite for one that released without noise.
     releases : int
         How many releases the ledger holds.
+    drawn : Poisson or Assigned, optional
+        How records were drawn in secret; ``spent`` does not count on it.
+    noise : float
+        With ``drawn``, the least σ/Δ of any release.
 
     Examples
     --------
@@ -58,19 +68,33 @@ class Certificate:
 
     spent: Floats
     releases: int
+    drawn: Drawing | None = None
+    noise: float = math.inf
 
     @property
     def rho(self) -> float:
-        """The largest ρ of any machine."""
+        """The largest ρ of any machine, whoever knows which records were used."""
         return float(self.spent.max(initial=0.0))
 
     def epsilon(self, delta: float = 1e-5, route: Route | str = Route.EXACT) -> float:
-        """Return the ε of (ε, δ)-differential privacy that the worst-off machine has."""
-        return epsilon(self.rho, delta, route)
+        """Return the ε of (ε, δ)-differential privacy that the worst-off machine has.
+
+        Where records were drawn in secret, and for the exact route, it is the smaller of what the secret proves of all
+        releases that were planned and what ``rho`` proves without it.
+        """
+        plain = epsilon(self.rho, delta, route)
+        if self.drawn is None or Route(route) is not Route.EXACT or not 0 < self.rho < math.inf:
+            return plain
+        return min(plain, self.drawn.epsilon(self.noise, delta))
 
     def __str__(self) -> str:
         if math.isinf(self.rho):
             return f"{self.releases} releases without noise: no differential privacy"
+        if self.drawn is not None:
+            return (
+                f"(ε = {self.epsilon():.3f}, δ = 1e-05)-DP as long as nobody knows which records a machine drew, and "
+                f"ρ = {self.rho:.4f} whoever does, for the replacement of one record; from {self.releases} releases"
+            )
         return (
             f"ρ = {self.rho:.4f}, that is {self.rho**2 / 2:.4f}-zCDP and (ε = {self.epsilon():.3f}, δ = 1e-05)-DP, "
             f"for the replacement of one record; from {self.releases} releases"
@@ -99,7 +123,31 @@ def certify(ledger: Ledger, machines: int) -> Certificate:
             np.maximum.at(costs, uses.owner, once**2)
         for rows in _by_owner(uses, only_repeated=exact):
             costs[uses.owner[rows[0]]] = _worst(ledger, forest, rows).cost
-    return Certificate(np.sqrt(costs), len(ledger))
+    noise = math.inf if ledger.drawn is None else _noise_of_secrets(ledger, ledger.drawn)
+    return Certificate(np.sqrt(costs), len(ledger), ledger.drawn, noise)
+
+
+def _noise_of_secrets(ledger: Ledger, drawn: Drawing) -> float:
+    """Return the least σ/Δ of releases whose records were drawn in secret; refuse a ledger that gives the secret away.
+
+    The theorem is for independent noise, no more releases than were planned, and for releases of one machine each of
+    which may have used any of its records.
+    """
+    releases, uses = ledger.releases, ledger.uses
+    if (releases.parent != NO_PARENT).any() or releases.rounding.any():
+        raise BadInput("the ledger is damaged: releases of secretly drawn records are built on each other")
+    if releases.number.max(initial=0) > drawn.planned:
+        raise BadInput(f"the ledger is damaged: a machine made more than the {drawn.planned} releases of its drawing")
+    if (
+        not np.array_equal(np.sort(uses.release), np.arange(len(releases.number)))
+        or (releases.discloser[uses.release] != uses.owner).any()
+    ):
+        raise BadInput("the ledger is damaged: a release of secretly drawn records is not of one machine's records")
+    sizes = np.zeros(int(uses.owner.max(initial=0)) + 1, np.int64)
+    np.maximum.at(sizes, uses.owner, uses.stop)
+    if uses.first.any() or (uses.stop != sizes[uses.owner]).any():
+        raise BadInput("the ledger is damaged: it says which records were used, and they are said to be secret")
+    return float((releases.sigma[uses.release] / uses.sensitivity).min(initial=math.inf))
 
 
 class Reach(NamedTuple):

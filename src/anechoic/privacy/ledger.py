@@ -11,10 +11,13 @@ names as well: all of its parent's and nothing else, unless it is said otherwise
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from anechoic.privacy.sampling import Drawing
 
 Ints = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float64]
@@ -91,6 +94,9 @@ class Uses(NamedTuple):
 class Ledger:
     """An append-only list of releases.
 
+    ``drawn`` is how the records of every release were drawn, where the machines drew them in secret. A release then
+    names all records of its machine, any of which it may have used, and never which.
+
     >>> ledger = Ledger()
     >>> ledger.append(Release(0, 1, NO_PARENT, 1, 2.0, (Use(0, 0, 1, 1.0),)))
     >>> ledger.append(Release(0, 2, 1, 5, 2.0, (Use(0, 1, 2, 1.0),)))
@@ -98,7 +104,8 @@ class Ledger:
     (2, [0, 1], [0, 1])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, drawn: Drawing | None = None) -> None:
+        self.drawn = drawn
         self._rows: list[Release] = []
         none, nothing = np.zeros(0, np.int64), np.zeros(0)
         self._releases = Releases(none, none, none, none, nothing, none, nothing)
@@ -140,6 +147,12 @@ class Ledger:
         """All uses as columns."""
         self._settle()
         return self._uses
+
+    @property
+    def records_read(self) -> int:
+        """How many records went into all releases, counted as often as they did; on average, if drawn in secret."""
+        named = int((self.uses.stop - self.uses.first).sum())
+        return named if self.drawn is None else round(self.drawn.share * named)
 
     @property
     def queries(self) -> Sequence[str]:

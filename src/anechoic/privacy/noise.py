@@ -78,7 +78,23 @@ class SeededWhole(SeededGaussian):
         return np.rint(super().draw(number, sigma, dimension))
 
 
-_STREAMS = ("noise", "participation", "split", "start", "collective")
+ORDER = "order"
+"""What settings call it when records are read front to back, and nothing is secret."""
+
+
+@dataclass(frozen=True)
+class Lots:
+    """Which of its records a machine draws, from a seed. Simulation only: who knows the seed knows what was drawn."""
+
+    seed: int
+    machine: int
+
+    def generator(self, *number: int) -> np.random.Generator:
+        """Return the coins of a release, or those that are tossed once and for all."""
+        return generator(self.seed, "lots", self.machine, *number)
+
+
+_STREAMS = ("noise", "participation", "split", "start", "collective", "lots")
 
 
 def generator(seed: int, stream: str, *key: int) -> np.random.Generator:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from anechoic.algorithms import Algorithm, Setting, find
 from anechoic.errors import BadInput
+from anechoic.privacy.noise import ORDER
 from anechoic.privacy.schedules import CappedConstant, ScheduleName, named_schedule
 from anechoic.privacy.strategies import OWN, Cancelling, Independent, named_strategy
 from anechoic.problems.base import Problem
@@ -57,6 +58,8 @@ class Proposal:
         'banded:W' or 'optimised'. A machine keeps the noise of as many releases as one takes off of.
     momentum : float, optional
         β of 'momentum-sgd'.
+    sampling : str, optional
+        'order', the only one there is in a federation: what secret sampling gains needs noise that is not whole.
     grid : float, optional
         γ, a power of two by default, such that rounding to it hardly adds to what a record moves.
     seed : int
@@ -78,6 +81,7 @@ class Proposal:
     pooled: bool = False
     strategy: str = OWN
     momentum: NotNegative | None = None
+    sampling: str | None = None
     grid: Positive | None = None
     seed: Seed = 0
 
@@ -88,6 +92,11 @@ class Proposal:
             raise BadInput(f"the strategy {self.strategy} is for at most {ROUNDS_OF_A_STRATEGY} rounds")
         if not (self.run.isprintable() and 0 < len(self.run) <= 200):
             raise BadInput("run must be a name of 1 to 200 printable characters")
+        if self.sampling not in (None, ORDER):
+            raise BadInput(
+                "a federation reads records in order: what secret sampling gains is proved for continuous Gaussian "
+                "noise alone, and noise in a federation is whole numbers"
+            )
         if find(self.algorithm).noise_by is None:
             raise BadInput(f"{self.algorithm} gives no privacy; a federation needs an algorithm that does")
 

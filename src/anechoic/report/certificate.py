@@ -64,6 +64,11 @@ def _summary(told: Statement) -> Iterator[str]:
         f"{subject} is (ε = {_epsilon(first['epsilon'])}, δ = {significant(first['delta'])})-differentially private "
         f"for the replacement of one record. This holds towards {towards}."
     )
+    if told["drawn"] is not None:
+        yield (
+            "It counts on a secret: which of its records a machine drew for each release, nobody else knows. Towards "
+            f"somebody who does, ρ = {significant(told['rho'], 4)} and what follows from it is all that holds."
+        )
     yield (
         "In plain words: somebody knows all records but one, sees everything that was let out, and has to tell which "
         "of two values the last record has. A coin is right in 50 of 100 cases. Nobody, by whatever method, is right "
@@ -88,12 +93,16 @@ def _meaning(told: Statement) -> Iterator[Block]:
         "exact": "the exact curve of Gaussian noise (Balle & Wang 2018)",
         "zcdp": "zero-concentrated differential privacy, the route for noise of whole numbers (Canonne et al. 2020)",
     }[told["route"]]
+    title = f"ρ = {significant(told['rho'], 4)}, that is {significant(told['zcdp'], 4)}-zCDP, as ε at several δ"
+    if told["drawn"] is not None:
+        title = "ε at several δ, as long as nobody knows which records were drawn"
+        by = "numerical composition over all that may have been drawn (docs/theory.md, §11)"
     budget = ""
     if told["budget"] is not None:
         left = significant(told["left"], 4)
         budget = f" The owner's budget is ρ = {significant(told['budget'], 4)}, of which ρ = {left} is left."
     yield Table(
-        title=f"ρ = {significant(told['rho'], 4)}, that is {significant(told['zcdp'], 4)}-zCDP, as ε at several δ",
+        title=title,
         columns=(Column("", number=False), *columns),
         rows=(("ε", *(_epsilon(entry["epsilon"]) for entry in told["epsilon"])),),
         note=f"By {by}, rounded up. δ is to be far below one in the number of records.{budget}",
@@ -151,9 +160,10 @@ def _assumptions(told: Statement) -> Iterator[str]:
         "Nothing is assumed about the records, the model or the server: each record's contribution was clipped before "
         f"the noise was added{written}."
     )
+    adds = "their ρ² add up" if told["drawn"] is None else "their ε add up, and their δ"
     yield (
-        "It is about this run alone. Where the same records serve several runs, their ρ² add up. When a message was "
-        "sent, and whether, is not covered (SECURITY.md)."
+        f"It is about this run alone. Where the same records serve several runs, {adds}. When a message was sent, and "
+        "whether, is not covered (SECURITY.md)."
     )
 
 

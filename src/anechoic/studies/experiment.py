@@ -17,7 +17,8 @@ from anechoic.engines.run import Begun, Engine, Run, train
 from anechoic.errors import BadInput
 from anechoic.federation import Federation
 from anechoic.participation import Given, Participation
-from anechoic.privacy.noise import generator
+from anechoic.privacy.noise import ORDER, generator
+from anechoic.privacy.sampling import named_drawing
 from anechoic.privacy.schedules import ScheduleName, named_schedule
 from anechoic.privacy.strategies import OWN, named_strategy
 from anechoic.problems import Ball, BinaryLogistic, Huber, LeastSquares, LinearModel, SmoothedHinge, Softmax
@@ -74,7 +75,7 @@ class Experiment:
     evaluations : int
         At how many rounds the model is measured on the way by ``anechoic train``. Changes nothing else.
     algorithm, machines, participants, rounds, batch, rho, clip, step, schedule, strategy, momentum, whole_shards,
-    releases, pooled, split, alpha, engine, seed
+    releases, pooled, sampling, split, alpha, engine, seed
         As in :func:`anechoic.train` and :func:`anechoic.federate`.
     """
 
@@ -103,6 +104,7 @@ class Experiment:
     whole_shards: bool = False
     releases: Count | None = None
     pooled: bool = False
+    sampling: str = ORDER
     when_dry: WhenDry = "refuse"
     split: Split = "iid"
     alpha: Positive = 1.0
@@ -115,6 +117,7 @@ class Experiment:
         check(self)
         find(self.algorithm)
         named_strategy(self.strategy)
+        named_drawing(self.sampling, self.releases)
         check_source(self.data, self.table, self.synthetic)
         if self.participants > self.machines:
             raise BadInput(f"{self.participants} participants a round are more than the {self.machines} machines")
@@ -213,6 +216,7 @@ def run(
         whole_shards=experiment.whole_shards,
         releases=experiment.releases,
         pooled=experiment.pooled,
+        sampling=experiment.sampling,
         seed=experiment.seed,
         engine=experiment.engine,
         when_dry=experiment.when_dry,

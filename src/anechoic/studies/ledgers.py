@@ -11,8 +11,11 @@ import numpy as np
 
 from anechoic.errors import BadInput
 from anechoic.privacy.ledger import Ledger, Releases, Uses, read_taken, written
+from anechoic.privacy.sampling import read_drawing
 
 HEAD = (*Releases._fields, *Uses._fields[1:], "query")
+DRAWN = "drawn"
+"""A last column, only where records were drawn in secret: how."""
 _WIDTH = len(Releases._fields)
 _TAKEN = Releases._fields.index("taken")
 
@@ -29,8 +32,9 @@ def to_csv(ledger: Ledger) -> str:
     lines = list(zip(*columns, strict=True))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEAD)
-    writer.writerows(lines[place] for place in np.argsort(rows, kind="stable").tolist())
+    told = () if ledger.drawn is None else (str(ledger.drawn),)
+    writer.writerow(HEAD + (DRAWN,) * len(told))
+    writer.writerows(lines[place] + told for place in np.argsort(rows, kind="stable").tolist())
     return text.getvalue()
 
 
@@ -44,13 +48,16 @@ def from_csv(text: str) -> Ledger:
     [0.1]
     """
     head, *rows = csv.reader(io.StringIO(text))
-    if tuple(head) != HEAD:
+    if tuple(head) not in (HEAD, (*HEAD, DRAWN)):
         raise BadInput(f"a ledger has the columns {', '.join(HEAD)}")
+    drawings = {row.pop() for row in rows} if head[-1] == DRAWN else {""}
+    if len(drawings) > 1:
+        raise BadInput("a ledger is of one run, in which all machines draw their records alike")
     places: dict[tuple[str, ...], int] = {}
     uses = [(places.setdefault(tuple(row[:_WIDTH]), len(places)), *row[_WIDTH:-1]) for row in rows]
     kinds: dict[str, int] = {}
     told = [(*row[:_TAKEN], kinds.setdefault(row[_TAKEN], len(kinds)), *row[_TAKEN + 1 :]) for row in places]
-    ledger = Ledger()
+    ledger = Ledger(read_drawing(drawings.pop()) if drawings else None)
     ledger.extend(
         Releases(*_columns(Releases._fields, told)),
         Uses(*_columns(Uses._fields, [use for use in uses if use[1]])),

@@ -9,6 +9,7 @@ from anechoic.errors import BadInput
 from anechoic.planning.costs import Limits
 from anechoic.planning.rule import Choice, choose
 from anechoic.planning.situation import Situation
+from anechoic.privacy.noise import ORDER
 from anechoic.studies.experiment import Experiment, federation_of, problem_of, source_of
 
 
@@ -24,6 +25,8 @@ def planned(values: Mapping[str, Any], passes: int = 1) -> dict[str, Any]:
     >>> found["algorithm"], found["rounds"] == found["releases"] * 10 // found["participants"], found["pooled"]
     ('momentum-sgd', True, True)
     """
+    if values.get("sampling", ORDER) != ORDER:
+        raise BadInput("runs that are planned read records in order: to draw them in secret, name the algorithm")
     Experiment.of(values)  # so that a slip in what is set is told before anything is asked for
     if values.get("rho") is None:
         raise BadInput(

@@ -31,6 +31,8 @@ class Point(NamedTuple):
     """How long the rounds took, without the measuring."""
     time: float
     """When it was, in seconds since 1970."""
+    epsilon: float
+    """The ε that goes with it at δ = 1e-5."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class Recording:
     @property
     def records_read(self) -> int:
         """How many records went into all releases, counted as often as they did."""
-        return int((self.ledger.uses.stop - self.ledger.uses.first).sum())
+        return self.ledger.records_read
 
 
 class Recorder:
@@ -112,9 +114,9 @@ class Recorder:
         self.done, self.model = done, model
         if done in self.measured:
             seconds, before = self._seconds(), time.perf_counter()
-            rho = certify(up_to(self.ledger, done), self.trace.machines).rho
+            spent = certify(up_to(self.ledger, done), self.trace.machines)
             loss, accuracy = self.problem.loss(model, self.test), self.problem.accuracy(model, self.test)
-            self.points.append(Point(done, loss, accuracy, rho, seconds, time.time()))
+            self.points.append(Point(done, loss, accuracy, spent.rho, seconds, time.time(), spent.epsilon()))
             self.on_point(self.points)
             self.measuring += time.perf_counter() - before
         self.on_round(done, self.trace.rounds)
@@ -128,7 +130,7 @@ def up_to(ledger: Ledger, rounds: int) -> Ledger:
     kept = ledger.releases.round <= rounds
     places, used = np.cumsum(kept) - 1, kept[ledger.uses.release]
     uses = Uses(*(_rows(column, used) for column in ledger.uses))
-    part = Ledger()
+    part = Ledger(ledger.drawn)
     part.extend(
         Releases(*(_rows(column, kept) for column in ledger.releases)),
         uses._replace(release=places[uses.release]),

@@ -22,7 +22,6 @@ from typing import Any
 from anechoic.errors import BadInput, brief
 from anechoic.files import write_whole
 from anechoic.model import Model, save_model
-from anechoic.privacy.conversions import epsilon
 from anechoic.privacy.ledger import Ledger
 from anechoic.settings import to_toml
 from anechoic.studies.events import Event, encode
@@ -153,5 +152,5 @@ def _measured(point: Point) -> dict[str, float | None]:
     private = math.isfinite(point.rho)
     return point._asdict() | {
         "rho": point.rho if private else None,
-        "epsilon": epsilon(point.rho, DELTA) if private else None,
+        "epsilon": point.epsilon if private else None,
     }

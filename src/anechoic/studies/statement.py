@@ -13,7 +13,7 @@ import numpy as np
 from anechoic.algorithms import find
 from anechoic.errors import BadInput
 from anechoic.privacy.certificate import certify
-from anechoic.privacy.conversions import Route, best_guess, epsilon, zcdp
+from anechoic.privacy.conversions import Route, best_guess, zcdp
 from anechoic.privacy.ledger import Ledger, Releases, Uses
 from anechoic.protocol.fingerprint import seal
 from anechoic.protocol.inspection import Account, inspect
@@ -69,9 +69,9 @@ def statement(account: Account, budget: float | None = None) -> dict[str, Any]:
             f"{account.path} holds no releases: in this run nobody trusts the server, and each machine has a "
             "certificate of its own"
         )
-    spent = np.array(account.spent or [0.0])
-    worst = int(np.argmax(spent))
-    rho = float(spent[worst])
+    proof, drawn = certify(account.ledger, account.machines), account.ledger.drawn
+    worst = int(np.argmax(proof.spent)) if account.machines else 0
+    rho = proof.rho
     route = Route.EXACT if kind == "simulation" else Route.ZCDP
     private = math.isfinite(rho) and not account.entrusted
     told: dict[str, Any] = {
@@ -91,7 +91,8 @@ def statement(account: Account, budget: float | None = None) -> dict[str, Any]:
         "rho": rho if private else None,
         "zcdp": zcdp(rho) if private else None,
         "route": str(route),
-        "epsilon": [{"delta": delta, "epsilon": epsilon(rho, delta, route)} for delta in DELTAS] if private else [],
+        "epsilon": [{"delta": delta, "epsilon": proof.epsilon(delta, route)} for delta in DELTAS] if private else [],
+        "drawn": None if drawn is None else str(drawn),
         "best_guess": best_guess(rho, route) if private else 1.0,
         "budget": budget,
         "left": math.sqrt(max(0.0, budget**2 - rho**2)) if private and budget is not None else None,

@@ -19,7 +19,18 @@ All figures hold for continuous Gaussian noise only, and for records whose place
 
 from anechoic.privacy.sampling.assigned import Assigned
 from anechoic.privacy.sampling.correlated import AssignedCorrelated
+from anechoic.privacy.sampling.drawing import DELTA, Drawing, calibrated, named_drawing, read_drawing
 from anechoic.privacy.sampling.poisson import Poisson
 from anechoic.privacy.sampling.scheme import Scheme
 
-__all__ = ["Assigned", "AssignedCorrelated", "Poisson", "Scheme"]
+__all__ = [
+    "DELTA",
+    "Assigned",
+    "AssignedCorrelated",
+    "Drawing",
+    "Poisson",
+    "Scheme",
+    "calibrated",
+    "named_drawing",
+    "read_drawing",
+]

@@ -13,7 +13,8 @@ from scipy.special import ndtr, ndtri
 
 from anechoic.errors import positive, whole
 from anechoic.privacy.ledger import Floats
-from anechoic.privacy.sampling.scheme import Scheme, unamplified
+from anechoic.privacy.noise import Lots
+from anechoic.privacy.sampling.scheme import Indices, Scheme, unamplified
 
 _TAIL = 1e-12
 """The probability with which a coordinate leaves the grid; it is charged to δ."""
@@ -47,6 +48,24 @@ class Assigned(Scheme):
     def __post_init__(self) -> None:
         whole("releases", self.releases)
         whole("passes", self.passes)
+
+    @property
+    def planned(self) -> int:
+        """K: every slot comes round once a pass."""
+        return self.releases * self.passes
+
+    @property
+    def share(self) -> float:
+        """One slot's share of the records, on average."""
+        return 1 / self.releases
+
+    def drawn(self, lots: Lots, size: int, number: int) -> Indices:
+        """Return the records whose slot it is; the slots are drawn once and stay."""
+        slots = lots.generator().integers(self.releases, size=size)
+        return np.flatnonzero(slots == (number - 1) % self.releases)
+
+    def __str__(self) -> str:
+        return f"assigned {self.releases} {self.passes}"
 
     def rho(self, noise: float) -> float:
         """Return √passes/noise: a record is in one release of every pass."""

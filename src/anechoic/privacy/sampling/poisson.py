@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from dp_accounting import NeighboringRelation
-from dp_accounting.pld import privacy_loss_distribution
-from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+import numpy as np
 
 from anechoic.errors import BadInput, positive, whole
-from anechoic.privacy.sampling.scheme import Scheme, unamplified
+from anechoic.privacy.noise import Lots
+from anechoic.privacy.sampling.scheme import Indices, Scheme, unamplified
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,23 @@ class Poisson(Scheme):
             raise BadInput(f"rate must be a probability above 0, not {self.rate!r}")
         whole("releases", self.releases)
 
+    @property
+    def planned(self) -> int:
+        """K."""
+        return self.releases
+
+    @property
+    def share(self) -> float:
+        """Q."""
+        return self.rate
+
+    def drawn(self, lots: Lots, size: int, number: int) -> Indices:
+        """Toss a coin for every record, anew for every release."""
+        return np.flatnonzero(lots.generator(number).random(size) < self.rate)
+
+    def __str__(self) -> str:
+        return f"poisson {self.rate!r} {self.releases}"
+
     def rho(self, noise: float) -> float:
         """Return √releases/noise: a record may be drawn every time."""
         return math.sqrt(self.releases) / positive("noise", noise)
@@ -50,6 +70,9 @@ class Poisson(Scheme):
 @lru_cache(maxsize=64)
 def _composed(noise: float, rate: float, releases: int) -> PrivacyLossDistribution:
     """Return the privacy loss of all releases; losses are rounded to about a fortieth of one release's deviation."""
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import privacy_loss_distribution
+
     interval = min(max(rate / noise / 40, 1e-6), 1e-3)
     one = privacy_loss_distribution.from_gaussian_mechanism(
         2 * noise,  # in units of a contribution's length, half of Δ

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
-from scipy.optimize import brentq
+import numpy as np
+import numpy.typing as npt
 
 from anechoic.errors import positive
 from anechoic.privacy import conversions
+
+Indices = npt.NDArray[np.integer[Any]]
 
 TOLERANCE = 1e-4
 """How far, relatively, an ε or a noise found by bisection may lie on the side that promises less."""
@@ -49,6 +53,8 @@ def least(excess: Callable[[float], float], low: float, high: float) -> float:
     """Return a point just above the root of a decreasing function that is positive at ``low`` and not at ``high``."""
     if excess(high) > 0:
         return high
+    from scipy.optimize import brentq
+
     value = float(brentq(excess, low, high, xtol=TOLERANCE * high / 16, rtol=TOLERANCE / 16))
     while excess(value) > 0:
         value *= 1 + TOLERANCE / 4
