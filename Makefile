@@ -76,7 +76,7 @@ fuzz: $(READY) ## A million mutated inputs at everything that reads from outside
 
 docs: $(READY) ## The documentation as a site, in site/
 	$(PIP) --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict --quiet
 
 sampling: $(READY) ## Records drawn in secret beside the plan, on MNIST (a few minutes)
 	$(BIN)/python -m anechoic.studies.secrets --out results/sampling
