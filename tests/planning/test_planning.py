@@ -77,6 +77,16 @@ def test_limits_that_allow_nothing_are_refused_in_a_sentence() -> None:
         Limits(rounds=0)
 
 
+def test_several_passes_are_not_bought_with_rounds() -> None:
+    """What is allowed must not do harm: few rounds of whole shards learn less than many of parts."""
+    for situation in situations():
+        single = choose(situation)
+        for passes in (2, 8):
+            again = choose(situation, Limits(passes=passes))
+            assert again == single or (again.whole_shards and again.rounds >= 0.8 * single.rounds)
+    assert choose(replace(DIGITS, rho=1.0), Limits(passes=8)).passes == 8
+
+
 def test_more_privacy_means_fewer_calls_and_smaller_steps_and_more_noise() -> None:
     told = [replace(DIGITS, rho=rho) for rho in (4.0, 1.0, 0.25)]
     plans = [choose(one) for one in told]

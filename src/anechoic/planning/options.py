@@ -83,22 +83,25 @@ def options(situation: Situation, choice: Choice, limits: Limits | None = None) 
         for strategy in ("square-root", "banded:4", "independent", "cancelling"):
             found.append(_of(situation, f"the plan, {strategy} noise", "momentum-sgd", choice, strategy))
     once = replace(limits or Limits(), passes=1)
+    single = choose(situation, once)
     if choice.passes == 1:
         again = choose(situation, replace(once, passes=8))
-        found.append(_of(situation, f"{again.passes} passes, independent noise", "momentum-sgd", again, again.strategy))
+        if again.passes > 1:
+            name = f"{again.passes} passes, independent noise"
+            found.append(_of(situation, name, "momentum-sgd", again, again.strategy))
     else:
-        single = choose(situation, once)
         found.append(_of(situation, "one pass", "momentum-sgd", single, single.strategy))
     everybody = choice._replace(participants=situation.participants)
     everybody = everybody._replace(rounds=max(1, choice.calls * situation.machines // situation.participants))
     if not choice.whole_shards and everybody != choice:
         found.append(_of(situation, "everybody who can be reached", "momentum-sgd", everybody, choice.strategy))
-    found.append(_of(situation, "noise cancelling, as many records a message", "noise-cancelling", choice, "own"))
+    found.append(_of(situation, "noise cancelling, large batches", "noise-cancelling", single, "own"))
     paper = choice._replace(participants=situation.participants, batch=1, diameter=PAPER_DIAMETER)
     rounds = affordable_rounds(Uniform(situation.machines, situation.participants), situation.records)
     affordable = rounds <= MOST_ROUNDS and rounds * situation.participants <= MOST_MESSAGES
-    for name in ("noise-cancelling", "noisy-sgd") if affordable else ():
-        found.append(_of(situation, f"{name}, a record a message", name, paper._replace(rounds=rounds), "own"))
+    paper = paper._replace(rounds=rounds, whole_shards=False)
+    for name, algorithm in (("noise cancelling", "noise-cancelling"), ("noisy SGD", "noisy-sgd")) if affordable else ():
+        found.append(_of(situation, f"{name}, a record a message", algorithm, paper, "own"))
     return found
 
 

@@ -19,6 +19,9 @@ FEWEST = 5
 MOST_CALLS = 64
 """No machine is asked more often."""
 
+ENOUGH = 0.8
+"""Several passes are taken where they make at least this share of the rounds of one: few rounds learn little."""
+
 
 class Choice(NamedTuple):
     """The settings of a run with 'momentum-sgd'."""
@@ -56,21 +59,29 @@ def choose(situation: Situation, limits: Limits | None = None) -> Choice:
     x, machines, reached = situation.noise, situation.machines, situation.participants
     wanted = 32 * x**-0.4
     asked = min(reached, max(FEWEST, round(6.25 * x**-0.6)))
-    passes = min(limits.passes, MOST_CALLS)
-    if passes > 1:
-        spread = min(2.0, max(1.0, 1.5 * x**-0.4))
-        asked = min(reached, max(min(FEWEST, reached), round(passes * machines / (spread * wanted))))
-        calls, gain = passes, GAIN * spread
-    elif wanted * asked / machines <= 1:
-        calls, gain = 1, GAIN
-        asked = min(reached, max(asked, round(machines / (1.5 * wanted))))
+    if wanted * asked / machines <= 1:
+        asked, calls = min(reached, max(asked, round(machines / (1.5 * wanted)))), 1
     else:
-        calls, gain = min(round(wanted * asked / machines), situation.records, MOST_CALLS), GAIN
+        calls = min(round(wanted * asked / machines), situation.records, MOST_CALLS)
+    single = _settled(situation, limits, asked, calls)
+    passes = min(limits.passes, MOST_CALLS)
+    if passes == 1:
+        return single
+    spread = min(2.0, max(1.0, 1.5 * x**-0.4))
+    asked = min(reached, max(min(FEWEST, reached), round(passes * machines / (spread * wanted))))
+    again = _settled(situation, limits, asked, passes, spread, whole=True)
+    return again if again.rounds >= ENOUGH * single.rounds else single
+
+
+def _settled(
+    situation: Situation, limits: Limits, asked: int, calls: int, spread: float = 1.0, whole: bool = False
+) -> Choice:
+    """Return the choice of so many machines a round and calls of each, brought within the limits."""
     asked, calls = limits.fit(situation, asked, calls)
-    rounds = int(min(limits.most_rounds, max(1, calls * machines // asked)))
-    whole = passes > 1 and calls > 1
+    rounds = int(min(limits.most_rounds, max(1, calls * situation.machines // asked)))
+    whole = whole and calls > 1
     batch = situation.records if whole else situation.records // calls
-    clip, step = CLIP * situation.lipschitz, step_for(situation, rounds, gain)
+    clip, step = CLIP * situation.lipschitz, step_for(situation, rounds, GAIN * spread)
     strategy = "independent" if calls == 1 or whole else "optimised"
     return Choice(asked, rounds, calls, batch, whole, clip, step, MOMENTUM, strategy, 4 * step * clip * rounds)
 

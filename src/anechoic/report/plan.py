@@ -50,8 +50,9 @@ def sentences(told: Mapping[str, Any]) -> list[str]:
         f"Noise in the model is expected to be {significant(told['noise_to_signal'])} of the signal, "
         f"{fixed(told['over_least'], 2)} times the least that could hide what these messages say.",
         f"It takes {_counted(costs['rounds'], 'round')} (about {significant(costs['seconds'])} s), "
-        f"every record {significant(costs['passes'])} times on average, {significant(costs['gradients'])} gradients; a "
-        f"machine sends {size(costs['bytes_up'])} and receives {size(costs['bytes_down'])} over the run.",
+        f"uses every record {significant(costs['passes'])} times on average, "
+        f"{significant(costs['gradients'])} gradients; a machine "
+        f"sends {size(costs['bytes_up'])} and receives {size(costs['bytes_down'])} over the run.",
         "No theorem bounds the excess loss of this run."
         if told["bound"] is None
         else "No theorem bounds the excess loss of this run; for noise cancelling with a record a message, in the "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from anechoic.report.markup import short, tag, text
 from anechoic.report.scales import Scale, scale
-from anechoic.report.svg import LETTER, OTHER, Key, horizontal, marks, right_end
+from anechoic.report.svg import DIGIT, LETTER, OTHER, Key, horizontal, marks, right_end
 from anechoic.report.words import fixed, significant
 
 BOTTOM = 42
@@ -103,14 +103,15 @@ class Bars:
     def draw(self) -> tuple[float, str]:
         """Return the height and the drawing."""
         across = scale([0.0, *(value for _, value in self.rows)])
-        right, y, drawn = right_end(across), 0.0, ""
+        left, right, y, drawn = DIGIT, right_end(across), 0.0, ""
         for place, (name, value) in enumerate(self.rows):
             y += 32
-            drawn += tag("text", text(f"{name}: {significant(value)}"), x=0, y=y - 14)
-            bar = f"M0,{short(y - 9)}H{short(right * across.place(value))}v8H0z"
+            drawn += tag("text", text(f"{name}: {significant(value)}"), x=left, y=y - 14)
+            end = left + (right - left) * across.place(value)
+            bar = f"M{short(left)},{short(y - 9)}H{short(end)}v8H{short(left)}z"
             drawn += tag("g", tag("path", None, d=bar, class_="full"), class_=f"look{min(place, 1)}")
         y += 6
-        return y + BOTTOM, horizontal(across, 0, right, 0, y, self.label) + drawn
+        return y + BOTTOM, horizontal(across, left, right, 0, y, self.label) + drawn
 
 
 @dataclass(frozen=True, kw_only=True)
