@@ -64,7 +64,7 @@ def read_drawing(text: str) -> Drawing | None:
 def calibrated(drawing: Drawing, rho: float) -> float:
     """Return the σ/Δ at which all releases have the ε that ρ-GDP has, both at δ = 1e-5.
 
-    >>> f"{calibrated(Poisson(1 / 12, 12), 0.5017):.3f}"
-    '0.654'
+    >>> f"{calibrated(Poisson(1 / 8, 8), 0.25):.2f}"
+    '1.44'
     """
     return drawing.calibrate(conversions.epsilon(rho, DELTA), DELTA)
