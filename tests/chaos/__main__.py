@@ -1,7 +1,8 @@
 """Randomised schedules of faults, audited.
 
     python -m tests.chaos --seed 17                     one schedule of the rules, and what struck in it
-    python -m tests.chaos --schedules 2000              that many, from seed 0 on; and every deliberate breakage
+    python -m tests.chaos --schedules 2000              that many, from seed 0 on
+    python -m tests.chaos --breakages 40                that many of the code with each deliberate mistake in it
     python -m tests.chaos --processes 20                that many over real Flower processes, from seed 0 on
 
 With ``--out results/chaos`` the numbers are written there as chaos.json and chaos.md. Exit code 1: a violation.
@@ -26,7 +27,7 @@ from tests.chaos import results
 from tests.chaos.breakages import BREAKAGES
 from tests.chaos.federation import Outcome, Schedule
 
-WORKERS, DEPLOYMENTS, BREAKAGE_SCHEDULES = 2, 2, 40
+WORKERS, DEPLOYMENTS = 2, 2
 MEMORY = Path("/dev/shm")
 """Where a file system needs no disk: to flush to one takes most of the time, and a schedule cuts the power itself."""
 
@@ -50,6 +51,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="run this one schedule of the rules and tell what struck in it")
     parser.add_argument("--breakage", choices=BREAKAGES, help="with --seed: break the code on purpose")
     parser.add_argument("--schedules", type=int, default=0, help="how many schedules of the rules, from seed 0 on")
+    parser.add_argument("--breakages", type=int, default=0, help="how many for each deliberate mistake, from seed 0 on")
     parser.add_argument("--processes", type=int, default=0, help="how many over real Flower processes, from seed 0 on")
     parser.add_argument("--out", type=Path, help="the directory for chaos.json and chaos.md")
     told = parser.parse_args()
@@ -57,14 +59,18 @@ def main() -> int:
         return one(told.seed, told.breakage)
     broken = False
     if told.schedules:
-        for found in rules(told.schedules):
-            results.write(told.out, "rules", found)
-            broken |= bool(found["violations"]) or not all(row["noticed"] for row in found["breakages"])
+        found = results.rules(spread(schedule, range(told.schedules), f"{told.schedules} schedules"))
+        results.write(told.out, "rules", found)
+        broken |= bool(found["violations"])
+    if told.breakages:
+        found = results.breakages({name: mistaken(name, told.breakages) for name in BREAKAGES})
+        results.write(told.out, "breakages", found)
+        broken |= bool(found["violations"])
     if told.processes:
         for found in processes(told.processes):
             results.write(told.out, "processes", found)
             broken |= bool(found["violations"])
-    if not told.schedules and not told.processes:
+    if not (told.schedules or told.breakages or told.processes):
         parser.print_help()
         return 2
     return int(broken)
@@ -82,16 +88,9 @@ def one(seed: int, breakage: str | None) -> int:
     return int(bool(outcome.violations))
 
 
-def rules(schedules: int) -> Iterator[dict[str, Any]]:
-    """Run schedules of the rules, then the same code broken on purpose, and yield what has come of it so far."""
-    outcomes, breakages = spread(schedule, range(schedules), f"{schedules} schedules"), list[dict[str, Any]]()
-    yield results.rules(outcomes, breakages)
-    for name in BREAKAGES:
-        noticed = spread(partial(schedule, breakage=name), range(BREAKAGE_SCHEDULES), name)
-        seeds = [seed for seed, outcome in enumerate(noticed) if outcome.violations]
-        first = noticed[seeds[0]].violations[0] if seeds else ""
-        breakages.append({"breakage": name, "noticed": len(seeds), "schedules": BREAKAGE_SCHEDULES, "first": first})
-    yield results.rules(outcomes, breakages)
+def mistaken(breakage: str, schedules: int) -> list[Outcome]:
+    """Run schedules of the code with a mistake in it."""
+    return spread(partial(schedule, breakage=breakage), range(schedules), breakage)
 
 
 def processes(schedules: int) -> Iterator[dict[str, Any]]:

@@ -83,6 +83,13 @@ class Outcome:
     messages: int
     ended: str
     """Why the run ended before its last round; empty if it did not."""
+    broke_off: bool
+    """Whether the code under test raised an error that it should not: no finding of the audit."""
+
+    @property
+    def noticed(self) -> bool:
+        """Whether the audit itself found something."""
+        return bool(self.violations) and not self.broke_off
 
 
 class Schedule:
@@ -133,6 +140,7 @@ class Schedule:
         self.kept = {0: self.here}
         """What the checkpoints in the server's store stand for."""
         self.taken: Taken = []
+        self.broke_off = False
         self.closing = False
         """Whether the server went down while it closed a round, so that the store must tell whether it did."""
         self.server_copies: list[tuple[Files, dict[int, Branch]]] = []
@@ -168,6 +176,7 @@ class Schedule:
                     self.audit.demand(any(words in ended for words in ENDS), f"the run ends: {ended}")
                     break
                 except Exception as error:
+                    self.broke_off = True
                     self.audit.demand(False, f"{type(error).__name__}: {error}")
                     break
                 if done:
@@ -185,7 +194,7 @@ class Schedule:
         rounds = len(self.here.path)
         audit = self.audit
         counted = rounds, audit.closings, audit.messages
-        return Outcome(self.proposal.algorithm, audit.violations, self.faults, *counted, ended)
+        return Outcome(self.proposal.algorithm, audit.violations, self.faults, *counted, ended, self.broke_off)
 
     def _turn(self) -> bool:
         """Let one tick pass; tell whether the run is done."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -27,7 +28,7 @@ REASONS = {
 """Why a run may end before its last round, by words in what the server says then; the first that is found counts."""
 
 
-def rules(outcomes: Sequence[federation.Outcome], breakages: list[dict[str, Any]]) -> dict[str, Any]:
+def rules(outcomes: Sequence[federation.Outcome]) -> dict[str, Any]:
     """Return the numbers of schedules of the rules."""
     struck, places, ends, violations = Counter[str](), Counter[str](), Counter[str](), []
     for seed, outcome in enumerate(outcomes):
@@ -50,8 +51,18 @@ def rules(outcomes: Sequence[federation.Outcome], breakages: list[dict[str, Any]
         "places": _sorted(places),
         "ends": _sorted(ends),
         "violations": violations,
-        "breakages": breakages,
     }
+
+
+def breakages(outcomes: Mapping[str, Sequence[federation.Outcome]]) -> dict[str, Any]:
+    """Return how often the audit noticed each deliberate mistake; one that it never noticed counts as a violation."""
+    rows = []
+    for name, tried in outcomes.items():
+        found = [outcome.violations[0] for outcome in tried if outcome.noticed]
+        rows.append({"breakage": name, "noticed": len(found), "first": _public(found[0]) if found else ""})
+    schedules = min(map(len, outcomes.values()))
+    unnoticed = [{"what": f"nobody noticed that {row['breakage']}"} for row in rows if not row["noticed"]]
+    return {"versions": _versions("numpy"), "schedules": schedules, "breakages": rows, "violations": unnoticed}
 
 
 def processes(outcomes: Sequence[real.Outcome]) -> dict[str, Any]:
@@ -93,6 +104,8 @@ def page(whole: Mapping[str, Any]) -> str:
     lines = ["# Schedules of faults", "", f"Made by `{whole['command']}`; the numbers are in `chaos.json`.", ""]
     if "rules" in whole:
         lines += _rules(whole["rules"])
+    if "breakages" in whole:
+        lines += _breakages(whole["breakages"])
     if "processes" in whole:
         lines += _processes(whole["processes"])
     return "\n".join(lines)
@@ -104,8 +117,8 @@ def _rules(found: Mapping[str, Any]) -> list[str]:
         "## The rules of machines and server, over real SQLite files and a transport that fails",
         "",
         f"{found['schedules']:,} schedules, seeds {first} to {last} ({_told(found['versions'])}). "
-        f"{found['faults']:,} faults struck while {found['closings']:,} rounds were closed and {found['messages']:,} "
-        "messages left machines. "
+        f"{found['faults']:,} faults struck ({found['struck'].get('machine away', 0):,} machines that were away) while "
+        f"{found['closings']:,} rounds were closed and {found['messages']:,} messages left machines. "
         f"**Schedules that violated anything: {len(found['violations'])}.**",
         "",
         "After each the audit has checked, from what left the machines and the server and from the files on the disk:",
@@ -114,27 +127,29 @@ def _rules(found: Mapping[str, Any]) -> list[str]:
         "every round is the sum of exactly m messages that answer its question; the ledgers hold all that was sent;",
         "the run went on.",
         "",
-        *[f"- seed {row['seed']}: {'; '.join(row['what'])}; again: `{row['again']}`" for row in found["violations"]],
-        "",
+        *_list(f"seed {row['seed']}: {'; '.join(row['what'])}; again: `{row['again']}`" for row in found["violations"]),
         *_table(("fault", "times"), found["struck"].items()),
-        "### Where processes were killed and where the power failed",
+        "### Where they struck",
         "",
-        *_table(("fault and statement", "times"), found["places"].items()),
+        *_table(("fault and place", "times"), _sorted(_shortened(found["places"])).items()),
         "### How the runs ended",
         "",
         *_table(("", "runs"), found["ends"].items()),
         "What is not tried: old copies put back of a machine's store and of the server's, where the machine has no",
         "witness file. Nobody can tell such a run from one that goes well, which is what the witness is for.",
         "",
-        "### The same schedules with the code broken on purpose",
+    ]
+
+
+def _breakages(found: Mapping[str, Any]) -> list[str]:
+    rows = ((row["breakage"], row["noticed"], row["first"]) for row in found["breakages"])
+    return [
+        "## The same schedules with a mistake made in the code on purpose",
         "",
-        *_table(
-            ("breakage", "schedules that noticed", "what the first said"),
-            (
-                (row["breakage"], f"{row['noticed']} of {row['schedules']}", " ".join(_public(row["first"]).split()))
-                for row in found["breakages"]
-            ),
-        ),
+        f"{found['schedules']} schedules for each, from seed 0 on ({_told(found['versions'])}). A run "
+        f"that broke off with an error does not count. **Mistakes that nobody noticed: {len(found['violations'])}.**",
+        "",
+        *_table(("mistake", "schedules that noticed", "what the first said"), rows),
     ]
 
 
@@ -150,8 +165,7 @@ def _processes(found: Mapping[str, Any]) -> list[str]:
         "The same audit, from the stores on the disk and from what each process noted before it used noise or sent.",
         "The noise is the product's own. A run whose server was killed was resumed; all had to reach their last round.",
         "",
-        *[f"- seed {row['seed']}: {'; '.join(row['what'])}" for row in found["violations"]],
-        "",
+        *_list(f"seed {row['seed']}: {'; '.join(row['what'])}" for row in found["violations"]),
         *_table(
             ("seed", "algorithm", "m of 4", "rounds", "killed", "times submitted", "messages", "seconds"),
             (
@@ -169,6 +183,20 @@ def _processes(found: Mapping[str, Any]) -> list[str]:
 def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     return [*lines, *(f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows), ""]
+
+
+def _list(items: Iterable[str]) -> list[str]:
+    lines = [f"- {item}" for item in items]
+    return [*lines, ""] if lines else []
+
+
+def _shortened(places: Mapping[str, int]) -> Counter[str]:
+    """Return how often each place was struck, a statement's columns and settings left out."""
+    counted = Counter[str]()
+    for place, times in places.items():
+        line = re.sub(r"SELECT .* FROM (\w+).*", r"SELECT FROM \1", " ".join(place.split()))
+        counted[re.sub(r"(PRAGMA|CREATE TABLE) (\w+).*", r"\1 \2", line)] += times
+    return counted
 
 
 def _public(text: str) -> str:
