@@ -6,6 +6,7 @@ Every message is one sentence for the person who will read it: what was wrong, w
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -56,10 +57,10 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def brief(words: object) -> str:
+def brief(words: object, most: int = LONGEST) -> str:
     """Return what another error says, cut likewise."""
     text = str(words)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> BadInput:
@@ -70,13 +71,14 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> BadInput:
     """
     names = list(known)
     near = get_close_matches(str(name)[:LONGEST].lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? There are" if near else "there are"
-    return BadInput(f"there is no {kind} {shown(name)}; {hint}: {', '.join(names)}")
+    hint = f"did you mean {shown(near[0])}? There are" if near else "there are"
+    return BadInput(f"there is no {kind} {shown(name)}; {hint}: {brief(', '.join(names), 2000)}")
 
 
 def positive(name: str, value: float) -> float:
     """Return ``value`` if it is a finite number above zero, and refuse it otherwise."""
-    if not (isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value) and value > 0):
+    right = isinstance(value, int | float | np.integer | np.floating) and 0 < value < math.inf
+    if not right or (isinstance(value, int) and value > sys.float_info.max):
         raise BadInput(f"{name} must be a finite number above 0, not {shown(value)}")
     return float(value)
 

@@ -23,7 +23,7 @@ def main(name: str, seconds: str) -> None:
     corpus.mkdir()
     for number, example in enumerate(door.examples):
         (corpus / str(number)).write_bytes(example)
-    told = ("".join(f"\\x{byte:02x}" for byte in word[:100]) for word in door.words if word)
+    told = ["".join(f"\\x{byte:02x}" for byte in word[:100]) for word in door.words if word] or ["x"]
     words.write_text("".join(f'"{word}"\n' for word in told))
     flags = [f"-max_total_time={seconds}", "-print_final_stats=1", "-rss_limit_mb=4096", "-max_len=20000"]
     flags += ["-timeout=20", f"-dict={words}", f"-artifact_prefix={place.path}/", str(corpus)]

@@ -102,7 +102,8 @@ class Budget:
         moved = np.zeros(len(self._costs), bool)
         for multiple, ancestor in ancestors:
             before = self._shifts[ancestor]
-            shift[: len(before)] += multiple * before
+            with np.errstate(over="ignore", invalid="ignore"):
+                shift[: len(before)] += multiple * before
             moved[: len(before)] |= before > 0
         shift[moved] += rounding
         if not shift.min(initial=0.0) >= -NEGATIVE * shift.max(initial=0.0):

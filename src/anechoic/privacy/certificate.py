@@ -206,7 +206,8 @@ def _weight_below(ledger: Ledger, forest: _Forest) -> Floats:
     for distance in range(table.shape[1]):
         coefficient = table[kind, distance]
         here = (ancestor >= 0) & (coefficient > 0)
-        np.add.at(total, ancestor[here], coefficient[here] ** 2 * weight[here])
+        with np.errstate(over="ignore"):
+            np.add.at(total, ancestor[here], coefficient[here] ** 2 * weight[here])
         ancestor = np.where(ancestor >= 0, forest.parents[ancestor], -1)
     return total
 
@@ -231,7 +232,8 @@ def _encoders(ledger: Ledger, forest: _Forest) -> tuple[Ints, Floats]:
             for distance, multiple in enumerate(multiples[taken], start=1):
                 if ancestor < 0:
                     break
-                row[distance:] += multiple * rows[ancestor]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    row[distance:] += multiple * rows[ancestor]
                 ancestor = above[ancestor]
             rows.append(row)
     table = np.zeros((len(rows), max(map(len, rows), default=0)))
@@ -311,7 +313,8 @@ def _worst(ledger: Ledger, forest: _Forest, rows: Ints) -> Reach:
         for multiple in multiples[releases.taken[row]]:
             if ancestor < 0:
                 break
-            shift[index] += multiple * shift[place[ancestor]]
+            with np.errstate(over="ignore", invalid="ignore"):
+                shift[index] += multiple * shift[place[ancestor]]
             moved |= shift[place[ancestor]] > 0
             ancestor = int(forest.parents[ancestor])
         shift[index] += releases.rounding[row] * moved

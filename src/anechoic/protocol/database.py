@@ -59,7 +59,8 @@ def connect(path: Path, kind: str, schema: str = "", about: Mapping[str, str] | 
     try:
         with reading(path):
             database.execute("BEGIN EXCLUSIVE")
-            database.execute("COMMIT")
+            # A COMMIT would mend the header of a file that was cut off, which is to stay as it is. The lock stays.
+            database.execute("ROLLBACK")
             _check(database, path, kind)
     except BaseException:
         database.close()
