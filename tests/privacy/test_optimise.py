@@ -13,7 +13,7 @@ from anechoic.participation import Uniform
 from anechoic.privacy.ledger import Floats
 from anechoic.privacy.optimise import effect, fit, least_effect, random_calls, solve
 from anechoic.privacy.strategies import Cancelling, Independent, Optimised, SquareRoot
-from anechoic.problems import Ball
+from anechoic.problems import Ball, Huber
 from anechoic.problems.base import Problem
 from anechoic.records import Records, Vector
 
@@ -67,6 +67,24 @@ def test_where_the_best_noise_is_not_allowed_the_nearest_that_is_is_taken() -> N
     cost = (np.square(encoder) / np.array(strategy.shape)[:, None]).sum(axis=0)
     allowed = effect(workload, encoder, np.array(strategy.shape) * cost.max())
     assert least_effect(workload) <= allowed < 0.7 * effect(workload, np.eye(12), np.ones(12))
+
+
+def test_where_little_helps_the_noise_is_still_no_worse_than_the_square_roots() -> None:
+    """Everybody always takes part, the step is long, and the last iterates are averaged."""
+    rounds = 20
+    problem = Huber(5, Ball(100.0), bound=1.0)
+    setting = Setting(problem, 10, 10, rounds, 400, 5, 1.0, 0.18, 10.0, releases=rounds, strategy=SquareRoot())
+    workload = random_calls(ALGORITHMS["momentum-sgd"](setting).response(), 1.0, rounds)
+    assert solve(workload)[0].min() < -0.01
+    strategy = fit(workload)
+    variance = np.array(strategy.shape)
+    variance *= strategy.level(variance)
+    root = effect(workload, SquareRoot().encoder(rounds), np.full(rounds, SquareRoot().level(np.ones(rounds))))
+    found = effect(workload, strategy.encoder(rounds), variance)
+    assert strategy.encoder(rounds).min() >= -1e-9
+    assert (
+        least_effect(workload) <= found <= root * (1 + 1e-9) < 0.9 * effect(workload, np.eye(rounds), np.ones(rounds))
+    )
 
 
 def test_the_bound_falls_short_of_no_noise_only_where_it_must() -> None:

@@ -10,8 +10,8 @@ With X = CᵀΣ⁻¹C, Σ = diag(σ_k²), that is tr(V X⁻¹), and a record of 
 
 which is convex. Its Lagrange multipliers v satisfy a fixed point that is iterated here. For some workloads the solution
 has a C with entries below 0, which is not allowed: then the workload's own diagonal is added to it, as little as
-helps, which leads to independent noise in the end. ``docs/theory.md`` derives all this, and the bound below which no
-Gaussian mechanism can come.
+helps, unless the square root's noise is better by then. ``docs/theory.md`` derives all this, and the bound below which
+no Gaussian mechanism can come.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ from anechoic.errors import BadInput
 from anechoic.privacy.certificate import NEGATIVE
 from anechoic.privacy.ledger import Floats
 from anechoic.privacy.schedules import Schedule, Weighted
-from anechoic.privacy.strategies import Strategy
+from anechoic.privacy.strategies import SquareRoot, Strategy
 
 STEPS, CLOSE, RIDGE = 2000, 1e-12, 1e-6
 """At most so many steps of the fixed point, until it moves by less; and what is added to the workload's diagonal, of
 its mean, so that no direction is without weight."""
+
+FEW, FAR = 30, 0.1
+"""Where C has entries below −FAR after FEW steps, no more are taken; what is tried in its place gets as many."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,31 @@ class Fitted(Strategy):
 def _fitted(flat: bytes) -> Fitted:
     releases = math.isqrt(len(flat) // 8)
     workload = np.frombuffer(flat).reshape(releases, releases)
-    for share in (0.0, *np.geomspace(0.01, 100.0, 13)):
-        encoder, variance = solve(workload + share * np.diag(np.diag(workload)))
-        mixing = np.linalg.inv(encoder)
-        rows = tuple(tuple((-mixing[k, :k][::-1]).tolist()) for k in range(releases))
-        fitted = Fitted(rows, tuple(variance.tolist()))
-        if fitted.encoder(releases).min() >= -NEGATIVE / 10:
-            return fitted
-    return Fitted(((),) * releases, (1.0,) * releases)
+    if solve(workload, FEW)[0].min() >= -FAR and (best := _allowed(*solve(workload))):
+        return best
+    encoder = SquareRoot().encoder(releases)
+    variance = np.full(releases, np.square(encoder).sum(axis=0).max())
+    least, root = effect(workload, encoder, variance), _written(encoder, variance)
+    for share in np.geomspace(0.01, 100.0, 13):
+        encoder, variance = solve(workload + share * np.diag(np.diag(workload)), FEW)
+        if effect(workload, encoder, variance) >= least:
+            break
+        if found := _allowed(encoder, variance):
+            return found
+    return root
+
+
+def _allowed(encoder: Floats, variance: Floats) -> Fitted | None:
+    """Return the strategy with this C and these σ_k², None where C has entries below 0."""
+    fitted = _written(encoder, variance)
+    return fitted if fitted.encoder(len(variance)).min() >= -NEGATIVE / 10 else None
+
+
+def _written(encoder: Floats, variance: Floats) -> Fitted:
+    """Return the strategy with this C and these σ_k²."""
+    mixing = np.linalg.inv(encoder)
+    rows = tuple(tuple((-mixing[k, :k][::-1]).tolist()) for k in range(len(variance)))
+    return Fitted(rows, tuple(variance.tolist()))
 
 
 def fit(workload: Floats) -> Fitted:
@@ -85,9 +105,9 @@ def fit(workload: Floats) -> Fitted:
     return _fitted(np.ascontiguousarray(workload, dtype=np.float64).tobytes())
 
 
-def solve(workload: Floats) -> tuple[Floats, Floats]:
+def solve(workload: Floats, steps: int = STEPS) -> tuple[Floats, Floats]:
     """Return C, of unit diagonal, and σ_k² in units of Δ²/ρ², that minimise tr(V X⁻¹) with X_jj = 1 for all j."""
-    multipliers, middle = _multipliers(workload)
+    multipliers, middle = _multipliers(workload, steps)
     inner = middle / np.sqrt(np.outer(multipliers, multipliers))
     inner /= np.sqrt(np.outer(np.diag(inner), np.diag(inner)))
     inverse = np.linalg.inv(inner)  # D Σ Dᵀ
@@ -96,14 +116,14 @@ def solve(workload: Floats) -> tuple[Floats, Floats]:
     return np.tril(np.linalg.inv(factor / deviation)), deviation**2
 
 
-def _multipliers(workload: Floats) -> tuple[Floats, Floats]:
+def _multipliers(workload: Floats, steps: int = STEPS) -> tuple[Floats, Floats]:
     """Return v with v = diag((v^{1/2} V v^{1/2})^{1/2}), and that square root."""
     size = len(workload)
     if not np.trace(workload) > 0:
         raise BadInput("a workload must not be zero: some release has to matter")
     heavy = workload + RIDGE * np.trace(workload) / size * np.eye(size)
     multipliers = np.sqrt(np.diag(heavy))
-    for _ in range(STEPS):
+    for _ in range(steps):
         middle = _weighted_root(heavy, multipliers)
         moved = np.abs(np.diag(middle) / multipliers - 1).max()
         if moved < CLOSE:
