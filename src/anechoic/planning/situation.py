@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from anechoic.errors import BadInput
-from anechoic.problems.linear import LinearModel
+from anechoic.problems.linear import Huber, LeastSquares, LinearModel
 from anechoic.settings import Count, Positive, check
 
 
@@ -26,6 +26,8 @@ class Situation:
         G and L.
     rho : float
         The guarantee ρ²/2-zCDP.
+    numbers : bool
+        Whether labels are numbers, of which a model should be right about the size, and not classes.
 
     >>> round(Situation(machines=100, participants=50, records=600, features=785, outputs=10, rho=0.5).noise, 6)
     0.666667
@@ -39,6 +41,7 @@ class Situation:
     lipschitz: Positive = 2**0.5
     smoothness: Positive = 0.5
     rho: Positive
+    numbers: bool = False
 
     def __post_init__(self) -> None:
         check(self)
@@ -57,6 +60,7 @@ class Situation:
             lipschitz=problem.lipschitz,
             smoothness=problem.smoothness,
             rho=rho,
+            numbers=isinstance(problem, Huber | LeastSquares),
         )
 
     @property
