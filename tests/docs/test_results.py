@@ -9,6 +9,7 @@ import pytest
 
 from anechoic.errors import BadInput
 from anechoic.report.markdown import MARKED, fill, tables
+from anechoic.studies import secrets
 from anechoic.studies.comparison import RHOS
 from anechoic.studies.contestants import CONTESTANTS
 from anechoic.studies.paper import cells
@@ -22,6 +23,12 @@ def test_no_number_in_a_table_is_typed_by_hand(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert MARKED.search(text)
     assert fill(text, tables(ROOT / "results")) == text
+
+
+def test_the_page_on_secret_sampling_is_that_of_its_numbers() -> None:
+    made = ROOT / "results" / "sampling"
+    rows = json.loads((made / "sampling.json").read_text(encoding="utf-8"))["rows"]
+    assert secrets.table(rows) == (made / "sampling.md").read_text(encoding="utf-8")
 
 
 def test_an_unknown_table_is_refused() -> None:
