@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,10 @@ def row(name: str, values: list[float], rho: float = 1.0, trusting: bool = False
 
 
 @pytest.mark.parametrize("one", CONTESTANTS.values(), ids=lambda one: one.name)
-def test_everyone_has_as_many_tries_within_the_budget(one: Contestant) -> None:
+@pytest.mark.parametrize("rho", [0.05, 1.0, 12.0])
+def test_everyone_has_as_many_tries_within_the_budget(one: Contestant, rho: float) -> None:
     budget = Limits(rounds=60, passes=4)
-    options = tries(one, SITUATION, budget)
+    options = tries(one, replace(SITUATION, rho=rho), budget)
     assert len(options) == (1 if one.frozen else TRIES)
     for option in options:
         assert option["rounds"] <= 60

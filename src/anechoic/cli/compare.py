@@ -44,7 +44,7 @@ def command(
     rho: Annotated[str | None, typer.Option(help="The guarantees, with commas between.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Instead of ρ: ε at δ = 1e-5, with commas between.")] = None,
     rounds: Annotated[int, typer.Option(help="The budget: rounds.")] = 200,
-    passes: Annotated[int, typer.Option(help="The budget: how often a record may be used.")] = 8,
+    passes: Annotated[int, typer.Option(help="The budget: how often a record may be used, on average.")] = 8,
     limit_bytes: Annotated[
         float | None, typer.Option("--bytes", help="The budget: what a machine sends and gets, on average.")
     ] = None,

@@ -173,11 +173,12 @@ def _shapes(one: Contestant, situation: Situation, budget: Limits) -> list[tuple
         few = choose(situation, budget).participants
         return [budget.fit(situation, asked, 2 * budget.passes) for asked in (few, reached)]
     if one.fixed.get("whole_shards"):
-        planned = choose(situation, budget)
-        often = min(CROWD, budget.passes)
-    else:
-        planned = choose(situation, replace(budget, passes=1))
-        often = min(CROWD, situation.records)
+        planned = choose(situation, budget)  # which may be a plan of one pass with more calls than there may be passes
+        calls = min(planned.calls, budget.passes)
+        usual = budget.fit(situation, planned.participants, calls)
+        return [usual, budget.fit(situation, reached, min(CROWD, budget.passes))]
+    planned = choose(situation, replace(budget, passes=1))
+    often = min(CROWD, situation.records)
     if one.algorithm.startswith("full-participation"):
         return [budget.fit(situation, reached, calls) for calls in (planned.calls, often)]
     return [(planned.participants, planned.calls), budget.fit(situation, reached, often)]
