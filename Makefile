@@ -10,8 +10,8 @@ PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint co
 BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
-.PHONY: help setup check test browser reproduce results bench bench-federation defaults mutants mutants-audit \
-	chaos liars randomness fuzz docs study-theory compare sampling
+.PHONY: help setup check test browser reproduce results bench bench-federation defaults mutants \
+	audit mutants-audit chaos liars randomness fuzz docs study-theory compare sampling
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,13 @@ defaults: $(READY) ## What planned runs reach on MNIST, beside what else there w
 
 mutants: $(READY) ## Break the privacy code on purpose; every break must turn a test red
 	$(BIN)/python tests/mutants/mutants.py
+
+audit: $(READY) ## Attack every algorithm that promises privacy; exit code 1 if a certificate is contradicted (minutes)
+	for algorithm in noise-cancelling full-participation fresh-noise noisy-sgd momentum-sgd localized-minibatch \
+	  localized-accelerated trusted-server full-participation-trusted localized-minibatch-trusted; do \
+	  $(BIN)/anechoic audit --algorithm $$algorithm --out results/audit/$$algorithm || exit 1; done
+	$(BIN)/anechoic audit --attack canaries --out results/audit/canaries
+	$(BIN)/anechoic audit --attack membership --algorithm noisy-sgd --rho 8 --out results/audit/membership
 
 mutants-audit: $(READY) ## Break the code that releases on purpose; an audit must notice (about a quarter of an hour)
 	$(BIN)/python -m tests.mutants.audits

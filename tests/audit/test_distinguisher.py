@@ -18,7 +18,7 @@ from anechoic.errors import BadInput
 from anechoic.privacy.noise import SeededGaussian
 from anechoic.problems import linear
 
-QUICK = Effort(runs=60_000)
+QUICK = Effort(runs=40_000, together=100)
 """Every lower bound is true with probability 0.999, and with a fixed seed either always or never."""
 
 PRIVATE = [name for name, algorithm in ALGORITHMS.items() if algorithm.noise_by]

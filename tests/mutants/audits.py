@@ -27,7 +27,7 @@ RESULTS = Path(__file__).with_name("RESULTS-audit.md")
 COMMAND = ".venv/bin/python -m tests.mutants.audits"
 TIME_LIMIT = 600
 
-RUNS, ROUNDS, CONFIDENCE = 60_000, 4, 0.999
+RUNS, ROUNDS, CONFIDENCE = 40_000, 4, 0.999
 AUDITS: dict[str, tuple[str, dict[str, Any]]] = {
     "noise-cancelling": ("distinguisher", {}),
     "square-root noise": ("distinguisher", {"strategy": "square-root"}),

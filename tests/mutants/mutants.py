@@ -212,8 +212,8 @@ MUTATIONS = (
     Mutation(
         "the budget never refuses",
         "privacy/budget.py",
-        "if spent > self.rho * (1 + ROUNDING):",
-        "if spent > float('inf'):",
+        "if not spent <= self.rho * (1 + ROUNDING):",
+        "if not spent <= float('inf'):",
         (BUDGET + "test_it_refuses_exactly_what_would_pass_the_limit_and_then_charges_nothing",),
     ),
     Mutation(
@@ -240,7 +240,7 @@ MUTATIONS = (
     Mutation(
         "a strategy other than cancelling is not scaled to its own cost",
         "algorithms/base.py",
-        "return math.sqrt(self.strategy.level(variance, rounding))",
+        "return math.sqrt(self.strategy.level(variance, rounding, reused=reused))",
         "return 1.0",
         (
             "tests/privacy/test_strategies.py::"

@@ -121,14 +121,14 @@ def _run(rule: Algorithm, proposal: Proposal, parents: list[int], folder: Path, 
     for index in range(nodes):
         node = Node(rule.problem, shard_of(rule, coins[index]), folder / f"machine{index:04}", policy)
         node.enrol(proposal)
-        query: Query = next_query(None, rule.clip, dimension)
+        query: Query = next_query(None, 0, rule.clip, dimension)
         for place, parent in enumerate(parents):
             ask = Ask(query, parent, min(parents[place:]), place)
             answer = node.answer(proposal, ask)
             unlike += index < CERTIFIED and node.answer(proposal, ask).message != answer.message
             unlike += answer.question != hash_of(query)
             sent[index, place] = unpack(answer.message, dimension) * (rule.setting.grid or 1.0)
-            query = next_query(sent[index, place], rule.clip, dimension)
+            query = next_query(sent[index, place], place + 1, rule.clip, dimension)
         if index < CERTIFIED:
             with Store(node.directory) as store:
                 ledgers.append(store.ledger())

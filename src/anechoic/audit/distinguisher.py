@@ -141,7 +141,7 @@ def play(rule: Algorithm, parents: Sequence[int], effort: Effort, told: Told) ->
         machine = Machine(index, shard, rule, source(rule, seed, index), ledger, Budget(np.inf))
         twice, asked_before = index < CERTIFIED, []
         for place, parent in enumerate(parents):
-            query = next_query(sent[index, place - 1] if place else None, rule.clip, rule.problem.dimension)
+            query = next_query(sent[index, place - 1] if place else None, place, rule.clip, rule.problem.dimension)
             asked = hash_of(query) if twice else ""
             sent[index, place] = machine.answer(query, parent, asked).message
             asked_before.append((query, parent))
@@ -240,9 +240,9 @@ def check_budget(target: Target, releases: int, seed: int) -> Check:
         budget, ledger, shard = share * target.rho, Ledger(), shard_of(rule, np.zeros(1, np.int64))
         machine = Machine(0, shard, rule, Failing(source(rule, seed, 0)), ledger, Budget(budget))
         refused = last = 0
-        for _ in range(releases + 1):
+        for place in range(releases + 1):
             try:
-                last = machine.answer(next_query(None, rule.clip, rule.problem.dimension), last).number
+                last = machine.answer(next_query(None, place, rule.clip, rule.problem.dimension), last).number
             except Refused:
                 refused += 1
         try:

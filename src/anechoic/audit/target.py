@@ -164,13 +164,14 @@ def forked(releases: int) -> list[int]:
     return [number - 2 if number % 3 == 0 else number - 1 for number in range(1, releases + 1)]
 
 
-def next_query(last: Vector | None, clip: float, dimension: int) -> Query:
+def next_query(last: Vector | None, number: int, clip: float, dimension: int) -> Query:
     """Return a query that the last message shapes, and that asks of every record for far more than its clip.
 
-    It always bears the number of the first round, and its point is where the last message points.
+    It always bears the number of the first round, and its point is where the last message points. ``number`` counts
+    the queries, of which no two are the same.
     """
     point: Vector = np.zeros(dimension)
-    weight = LOUD * clip
+    weight = LOUD * clip * (1 + number / 1000)
     if last is not None and last.any():
         point = last * (DIAMETER / 2 / float(np.linalg.norm(last)))
         weight *= 1.5 + float(np.tanh(point[0]))

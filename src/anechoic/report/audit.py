@@ -24,7 +24,7 @@ def tradeoff(attack: str, rho: float, proven: float, measured: Sequence[tuple[fl
 
     alarms, misses = zip(*measured, strict=True)
     return Lines(
-        title=f"Trade-off of the adversary's errors: {attack}",
+        title=f"Errors of the adversary: {attack}",
         x=Axis("share of false alarms", within=(0.0, 1.0)),
         y=Axis("share of misses", within=(0.0, 1.0)),
         series=(
