@@ -18,10 +18,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from anechoic.errors import BadInput, MissingExtra
-from anechoic.planning import Situation, choose
 from anechoic.privacy.certificate import certify
 from anechoic.privacy.ledger import Ledger
-from anechoic.sklearn import PrivateFederatedClassifier, PrivateFederatedRegressor, affordable
+from anechoic.sklearn import PrivateFederatedClassifier, PrivateFederatedRegressor
 
 BLOBS: tuple[Any, Any] = make_blobs(600, centers=[[-1, 0], [1, 0], [0, 2]], cluster_std=0.5, random_state=0)
 NAMES = np.array(["left", "right", "top"])[BLOBS[1]]
@@ -132,13 +131,6 @@ def test_each_group_is_a_machine_whatever_its_size() -> None:
         assert used.stop[used.owner == 0].max(initial=0) <= 3
     with pytest.raises(BadInput, match="groups must name the machine of each of 600 records"):
         PrivateFederatedClassifier().fit(features, labels, groups[:-1])
-
-
-def test_rounds_are_as_many_as_small_machines_can_take_part_in() -> None:
-    choice = choose(Situation(machines=4, participants=4, records=250, features=3, rho=1.0))
-    assert affordable(choice, [250] * 4) == choice.rounds
-    assert affordable(choice, [choice.calls, choice.calls, 2, 900]) == 2
-    assert affordable(choice._replace(whole_shards=True), [1, 1, 1, 1]) == choice.rounds
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])

@@ -24,7 +24,7 @@ from anechoic.data.federate import federate
 from anechoic.engines.run import train
 from anechoic.errors import BadInput, MissingExtra, positive, whole
 from anechoic.federation import Federation
-from anechoic.planning import Choice, Limits, Situation, choose
+from anechoic.planning import Choice, Limits, Situation, choose, for_shards
 from anechoic.privacy.certificate import Certificate
 from anechoic.privacy.conversions import rho_for
 from anechoic.privacy.ledger import Ledger
@@ -113,8 +113,7 @@ class _PrivateFederated(BaseEstimator):
             records=max(1, records.size // federation.machines),
             rho=rho,
         )
-        planned = choose(situation, limits)
-        choice = planned._replace(rounds=affordable(planned, federation.sizes))
+        choice = for_shards(choose(situation, limits), federation.sizes)
         with threadpool_limits(1, user_api="blas"):  # these matrices are small: threads would wait for each other
             run = train(
                 problem(Ball(choice.diameter)),
@@ -373,20 +372,6 @@ class PrivateFederatedRegressor(RegressorMixin, _PrivateFederated):
     def predict(self, X: npt.ArrayLike) -> Vector:
         """Return the value that the model gives each record."""
         return np.clip(self._scores(X)[:, 0], -self.label_bound, self.label_bound)
-
-
-def affordable(choice: Choice, sizes: npt.ArrayLike) -> int:
-    """Return how many of the planned rounds there can be: machines with few records are not called often.
-
-    >>> choice = choose(Situation(machines=4, participants=4, records=250, features=3, rho=1.0))
-    >>> choice.rounds, affordable(choice, [250] * 4), affordable(choice, [1, 1, 1, 997])
-    (35, 35, 1)
-    """
-    caps = np.full(np.shape(sizes), choice.calls) if choice.whole_shards else np.minimum(choice.calls, sizes)
-    rounds = choice.rounds
-    while np.minimum(caps, rounds).sum() < choice.participants * rounds:
-        rounds -= 1
-    return rounds
 
 
 def _seed(random_state: Any) -> int:

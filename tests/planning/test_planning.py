@@ -16,7 +16,7 @@ from anechoic.engines import train
 from anechoic.errors import BadInput
 from anechoic.federation import Federation
 from anechoic.participation import Uniform
-from anechoic.planning import Costs, Limits, Situation, choose, options
+from anechoic.planning import Costs, Limits, Situation, choose, for_shards, options
 from anechoic.planning.options import left_noise
 from anechoic.privacy.optimise import fit, least_effect, random_calls
 from anechoic.privacy.strategies import named_strategy
@@ -210,3 +210,17 @@ def test_the_fit_is_within_a_thousandth_of_what_duality_allows() -> None:
     shape, mixing = np.array(fitted.shape), np.linalg.inv(fitted.encoder(6))
     cost = (np.square(fitted.encoder(6)) / shape[:, None]).sum(axis=0).max()
     assert np.einsum("jk,jk->", workload, (mixing * shape * cost) @ mixing.T) <= 1.001 * least_effect(workload)
+
+
+@pytest.mark.parametrize("sizes", [[600] * 100, [1, 1, 1, 997], [3, 700, 5, 2, 90, 400], [1] * 7, [40] * 10 + [1] * 90])
+@pytest.mark.parametrize("passes", [1, 8])
+def test_a_plan_for_shards_of_any_sizes_can_be_carried_out(sizes: list[int], passes: int) -> None:
+    machines, mean = len(sizes), max(1, sum(sizes) // len(sizes))
+    situation = Situation(machines=machines, participants=max(1, machines // 2), records=mean, features=20, rho=1.0)
+    choice = for_shards(choose(situation, Limits(passes=passes)), sizes)
+    most = np.full(machines, choice.calls) if choice.whole_shards else np.minimum(choice.calls, sizes)
+    trace = Uniform(machines, choice.participants).trace(choice.rounds, np.random.default_rng(0), most)
+    assert trace.rounds == choice.rounds
+    assert 1 <= choice.participants <= situation.participants
+    if len(set(sizes)) == 1:
+        assert choice == choose(situation, Limits(passes=passes))

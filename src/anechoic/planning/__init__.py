@@ -2,7 +2,7 @@
 
 from anechoic.planning.costs import Costs, Limits
 from anechoic.planning.options import Option, options
-from anechoic.planning.rule import Choice, choose
+from anechoic.planning.rule import Choice, choose, for_shards
 from anechoic.planning.situation import Situation
 
-__all__ = ["Choice", "Costs", "Limits", "Option", "Situation", "choose", "options"]
+__all__ = ["Choice", "Costs", "Limits", "Option", "Situation", "choose", "for_shards", "options"]

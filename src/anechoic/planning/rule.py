@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from anechoic.planning.costs import Limits
 from anechoic.planning.situation import Situation
 
@@ -93,6 +96,26 @@ def step_for(situation: Situation, rounds: int, gain: float) -> float:
     if situation.numbers:
         height *= min(1.0, NUMBERS * noise ** (-1 / 3))
     return float(height * STEP * situation.outputs / situation.smoothness)
+
+
+def for_shards(choice: Choice, sizes: npt.ArrayLike) -> Choice:
+    """Return the choice for shards of these sizes: a machine with fewer records than calls is called less often.
+
+    If there are not enough calls for all rounds, fewer machines are asked in each, and a message stands for as many
+    records as there are for it on average; only if even one machine a round is too many, there are fewer rounds.
+
+    >>> choice = choose(Situation(machines=4, participants=4, records=250, features=3, rho=1.0))
+    >>> for_shards(choice, [250] * 4) == choice, for_shards(choice, [1, 1, 1, 997])[:4]
+    (True, (1, 35, 35, 28))
+    """
+    records = np.asarray(sizes)
+    most = np.full(records.shape, choice.calls) if choice.whole_shards else np.minimum(choice.calls, records)
+    rounds = choice.rounds
+    if np.minimum(most, rounds).sum() >= choice.participants * rounds:
+        return choice
+    rounds = min(rounds, int(most.sum()))
+    asked = max(1, int(np.minimum(most, rounds).sum()) // rounds)
+    return choice._replace(participants=asked, rounds=rounds, batch=max(1, int(records.sum()) // (asked * rounds)))
 
 
 CLIP = 0.25 / math.sqrt(2)

@@ -7,7 +7,7 @@ from typing import Any
 
 from anechoic.errors import BadInput
 from anechoic.planning.costs import Limits
-from anechoic.planning.rule import Choice, choose
+from anechoic.planning.rule import Choice, choose, for_shards
 from anechoic.planning.situation import Situation
 from anechoic.privacy.noise import ORDER
 from anechoic.studies.experiment import Experiment, federation_of, problem_of, source_of
@@ -38,6 +38,7 @@ def planned(values: Mapping[str, Any], passes: int = 1) -> dict[str, Any]:
     scaled: dict[str, Any] = {"unit_norm": True, **values}
     situation = situation_of(Experiment.of(scaled))
     choice = choose(situation, Limits(rounds=values.get("rounds"), passes=passes))
+    choice = for_shards(choice, federation_of(Experiment.of(scaled)).sizes)
     return {**scaled, **settings_of(choice), **values, "participants": choice.participants, "rounds": choice.rounds}
 
 
