@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anechoic.algorithms.anytime_sgd import AnytimeSgd
-from anechoic.algorithms.base import Algorithm, Card, Keeps, Query, Segment, Setting
+from anechoic.algorithms.base import Algorithm, Card, Keeps, Query, Segment
 from anechoic.algorithms.delayed_updates import DelayedUpdates
 from anechoic.algorithms.fresh_noise import FreshNoise
 from anechoic.algorithms.full_participation import FullParticipation, FullParticipationTrusted
@@ -13,6 +13,7 @@ from anechoic.algorithms.momentum_sgd import MomentumSgd
 from anechoic.algorithms.mu2_sgd import Mu2Sgd
 from anechoic.algorithms.noise_cancelling import NoiseCancelling
 from anechoic.algorithms.noisy_sgd import NoisySgd
+from anechoic.algorithms.setting import Setting
 from anechoic.algorithms.sgd import Sgd
 from anechoic.algorithms.storm import Storm
 from anechoic.algorithms.trusted_server import TrustedServer

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from anechoic.algorithms.base import Card, Keeps, Query, Setting
+from anechoic.algorithms.base import Card, Keeps, Query
 from anechoic.algorithms.mu2 import Mu2
+from anechoic.algorithms.setting import Setting
 from anechoic.algorithms.trusted_server import TrustedServer
 from anechoic.errors import BadInput
 from anechoic.privacy.schedules import CappedConstant, Schedule

@@ -17,7 +17,8 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from anechoic.algorithms.base import Algorithm, Floats, Ints, Segment, Setting
+from anechoic.algorithms.base import Algorithm, Floats, Ints, Segment
+from anechoic.algorithms.setting import Setting
 from anechoic.errors import BadInput
 from anechoic.privacy.schedules import planned_cap
 from anechoic.problems.domains import WithinBall

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anechoic.algorithms import Algorithm, find
-from anechoic.algorithms.base import Setting as AlgorithmSetting
+from anechoic.algorithms.setting import Setting as AlgorithmSetting
 from anechoic.studies.experiment import Experiment, data_of, problem_of
 from anechoic.studies.grid import Finished
 from anechoic.studies.paper import Cell
