@@ -27,6 +27,7 @@ OTHERS: list[dict[str, Any]] = [
     {"strategy": "banded:3", "schedule": "capped"},
     {"algorithm": "noisy-sgd", "strategy": "cancelling"},
     {"algorithm": "noisy-sgd", "strategy": "optimised"},
+    {"algorithm": "momentum-sgd", "whole_shards": True},
     {"schedule": "capped", "rho": 3.0},
     {"grid": 2.0**-18},
 ]

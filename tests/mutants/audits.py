@@ -34,6 +34,7 @@ AUDITS: dict[str, tuple[str, dict[str, Any]]] = {
     "full participation": ("distinguisher", {"algorithm": "full-participation"}),
     "fresh noise": ("distinguisher", {"algorithm": "fresh-noise"}),
     "localised": ("distinguisher", {"algorithm": "localized-minibatch"}),
+    "whole shards": ("distinguisher", {"algorithm": "momentum-sgd", "whole_shards": True}),
     "trusted server": ("distinguisher", {"algorithm": "trusted-server"}),
     "real machines": ("canaries", {"strategy": "square-root"}),
 }

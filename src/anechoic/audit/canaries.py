@@ -24,6 +24,7 @@ from anechoic.audit.held import check_stores
 from anechoic.audit.seat import watch
 from anechoic.audit.target import Effort, Target, calls, forked, next_query, shard_of
 from anechoic.engines.machine import hash_of
+from anechoic.errors import BadInput
 from anechoic.privacy.conversions import Route
 from anechoic.privacy.ledger import Floats, Ledger
 from anechoic.privacy.noise import generator
@@ -47,6 +48,10 @@ def find_canaries(target: Target, effort: Effort, told: Told = lambda _: None) -
     """Carry out the attack; ``effort.runs`` is the number of canaries, ``effort.together`` of those on one machine."""
     if find(target.algorithm).noise_by == "server":
         return _judged("another machine's: the queries of one run", watch(target, effort, told), target, effort)
+    if target.whole_shards:
+        raise BadInput(
+            "a federation's releases use fresh records, so there are no real machines to audit whole shards on"
+        )
     rule, proposal = _agreed(target, effort)
     parents = forked(calls(rule))
     with tempfile.TemporaryDirectory(prefix="anechoic-audit-") as folder:

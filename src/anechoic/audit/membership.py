@@ -32,7 +32,7 @@ MACHINES, FEATURES = 4, 3
 def infer_membership(target: Target, effort: Effort, told: Told = lambda _: None) -> Iterator[Finding]:
     """Carry out the attack in both forms; ``effort.runs`` is the number of training runs."""
     many = find(target.algorithm).card.passes == "many"
-    size = target.batch * (2 if many else target.rounds)
+    size = target.batch * (1 if target.whole_shards else 2 if many else target.rounds)
     rng = generator(effort.seed, "split")
     features = rng.standard_normal((MACHINES, size, FEATURES))
     features *= BOUND / np.linalg.norm(features, axis=2, keepdims=True)
@@ -52,7 +52,8 @@ def infer_membership(target: Target, effort: Effort, told: Told = lambda _: None
             participants=MACHINES,
             rounds=target.rounds,
             rho=target.rho,
-            batch=1 if many else target.batch,
+            batch=1 if many or target.whole_shards else target.batch,
+            whole_shards=target.whole_shards,
             schedule=named_schedule(target.schedule, target.rounds, 1.0),
             strategy=named_strategy(target.strategy),
             grid=target.grid,

@@ -43,6 +43,8 @@ class Target:
         What was promised.
     batch : int
         b, of which one record is the one that the adversary wants.
+    whole_shards : bool
+        Whether every release uses all records of its machine again, which are ``batch`` then.
     grid : float, optional
         γ, for messages of whole numbers.
     """
@@ -53,12 +55,14 @@ class Target:
     rounds: Count = 6
     rho: Positive = 1.0
     batch: Count = 2
+    whole_shards: bool = False
     grid: Positive | None = None
 
     def __post_init__(self) -> None:
         check(self)
         if find(self.algorithm).noise_by is None:
             raise BadInput(f"{self.algorithm} promises no privacy, so there is nothing to audit")
+        self.rule()
 
     def rule(self, wanted: int = 1) -> Algorithm:
         """Return the algorithm, for a model in which ``wanted`` records of a batch have a coordinate of their own.
@@ -66,7 +70,7 @@ class Target:
         There are as many coordinates again, in which no record shows, and as many batches' worth of other records.
         """
         kind = find(self.algorithm)
-        many, entrusted = kind.card.passes == "many", kind.noise_by == "server"
+        phases, entrusted = kind.card.passes == "many", kind.noise_by == "server"
         machines, batch = 2 if entrusted else 1, self.batch * wanted
         return kind(
             Setting(
@@ -74,14 +78,15 @@ class Target:
                 machines,
                 machines,
                 self.rounds,
-                2 * batch if many else batch * self.rounds,
-                1 if many else batch,
+                batch if self.whole_shards else 2 * batch if phases else batch * self.rounds,
+                1 if phases or self.whole_shards else batch,
                 self.rho,
                 SILENT_CLIP if entrusted else None,
                 SMALL_STEP if entrusted else None,
                 named_schedule(self.schedule, self.rounds, 1.0),
                 self.grid,
                 named_strategy(self.strategy),
+                whole_shards=self.whole_shards,
             )
         )
 

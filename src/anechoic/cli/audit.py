@@ -39,6 +39,9 @@ def command(
     rounds: Annotated[int | None, typer.Option(help="T; 6 by default.")] = None,
     rho: Annotated[float | None, typer.Option(help="The ρ that is promised; 1 by default.")] = None,
     batch: Annotated[int | None, typer.Option(help="Records a release; 2 by default.")] = None,
+    whole_shards: Annotated[
+        bool | None, typer.Option("--whole-shards", help="Use all records of a machine in every release.")
+    ] = None,
     grid: Annotated[float | None, typer.Option(help="γ, for messages of whole numbers.")] = None,
     store: Annotated[
         list[Path] | None, typer.Option(help="The state directory of a machine, to check instead; may be repeated.")
@@ -72,7 +75,7 @@ def command(
     if attack not in ATTACKS:
         raise unknown("attack", attack, ATTACKS)
     flags: dict[str, Any] = {"algorithm": algorithm, "strategy": strategy, "schedule": schedule, "rounds": rounds}
-    flags |= {"rho": rho, "batch": batch, "grid": grid}
+    flags |= {"rho": rho, "batch": batch, "whole_shards": whole_shards, "grid": grid}
     target = build(Target, {name: value for name, value in flags.items() if value is not None})
     effort = Effort(runs=runs or ATTACKS[attack], together=together, delta=delta, confidence=confidence, seed=seed)
     with _progress(quiet=as_json) as progress:
