@@ -72,10 +72,10 @@ MUTATIONS = (
     Mutation(
         "clip after averaging, not each record",
         "engines/machine.py",
-        """self.records.rows(slice(first, stop)), clip
-        ) / algorithm.divisor(stop - first)""",
-        """self.records.rows(slice(first, stop)), 1e200
-        ) / algorithm.divisor(stop - first)
+        """self._chosen(first, stop, number), clip)
+        signal = signal / algorithm.divisor(stop - first)""",
+        """self._chosen(first, stop, number), 1e200)
+        signal = signal / algorithm.divisor(stop - first)
         signal *= min(1.0, (1 - 1e-12) * clip / max(float(np.linalg.norm(signal)), clip))""",
         (ONE_RECORD,),
     ),
