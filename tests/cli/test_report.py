@@ -29,7 +29,7 @@ def tables(path: Path) -> dict[str, list[list[str]]]:
 
 
 def test_one_run_is_shown_with_its_settings_and_its_certificate(anechoic: Command) -> None:
-    anechoic("train", *SMALL, "--rho", "2", "--out", "run")
+    anechoic("train", *SMALL, "--algorithm", "noise-cancelling", "--rho", "2", "--out", "run")
     code, printed, told = anechoic("report", "run")
     assert (code, printed, told) == (0, f"Page: {Path('run/report.html')}\n", "")
     found, summary = tables(Path("run/report.html")), read_run(Path("run"))["summary"]
@@ -42,7 +42,7 @@ def test_one_run_is_shown_with_its_settings_and_its_certificate(anechoic: Comman
 
 
 def test_several_runs_are_compared_by_what_differs(anechoic: Command) -> None:
-    anechoic("train", *SMALL, "--rho", "2", "--out", "a/run")
+    anechoic("train", *SMALL, "--algorithm", "noise-cancelling", "--rho", "2", "--out", "a/run")
     anechoic("train", *SMALL, "--algorithm", "sgd", "--out", "b/run")
     assert anechoic("report", "a/run", "b/run", "--out", "both.html")[0] == 0
     found = tables(Path("both.html"))
@@ -57,7 +57,7 @@ def test_several_runs_are_compared_by_what_differs(anechoic: Command) -> None:
 
 
 def test_a_certificate_that_the_ledger_does_not_prove_is_a_failed_check(anechoic: Command) -> None:
-    anechoic("train", *SMALL, "--rho", "2", "--out", "run")
+    anechoic("train", *SMALL, "--algorithm", "noise-cancelling", "--rho", "2", "--out", "run")
     path = Path("run/summary.json")
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"rho": 0.1}), encoding="utf-8")
     code, printed, _ = anechoic("report", "run", "--json")
@@ -66,7 +66,7 @@ def test_a_certificate_that_the_ledger_does_not_prove_is_a_failed_check(anechoic
 
 
 def test_a_run_that_was_killed_is_shown_as_far_as_it_came(anechoic: Command) -> None:
-    anechoic("train", *SMALL, "--rho", "2", "--out", "run")
+    anechoic("train", *SMALL, "--algorithm", "noise-cancelling", "--rho", "2", "--out", "run")
     for name in ("summary.json", "model.npz", "ledger.csv"):
         Path("run", name).unlink()
     assert anechoic("report", "run")[0] == 0
@@ -89,7 +89,7 @@ def test_a_run_that_was_killed_is_shown_as_far_as_it_came(anechoic: Command) -> 
     ],
 )
 def test_what_cannot_be_shown_is_one_line(damage: Callable[[Path], object], sentence: str, anechoic: Command) -> None:
-    anechoic("train", *SMALL, "--rho", "2", "--out", "run")
+    anechoic("train", *SMALL, "--algorithm", "noise-cancelling", "--rho", "2", "--out", "run")
     damage(Path("run"))
     code, printed, told = anechoic("report", "run")
     assert (code, printed) == (2, "")

@@ -28,7 +28,7 @@ def check_law(noise: Floats, sigma: Floats, doubt: float) -> Check:
     noise : array of shape (samples, releases)
         What is left of messages without a signal when what each took off is put back.
 
-    >>> from anechoic.privacy import generator
+    >>> from anechoic.privacy.noise import generator
     >>> draws = generator(0, "noise").standard_normal((4000, 2))
     >>> check_law(draws * (2.0, 3.0), np.array([2.0, 3.0]), 1e-3).held
     True

@@ -95,7 +95,7 @@ def private(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the flags with ε and δ turned into the ρ that meets them.
 
     >>> round(private({"epsilon": 2.0, "delta": None, "seed": 1})["rho"], 4)
-    0.5017
+    0.5016
     """
     found = {key: value for key, value in flags.items() if key not in ("epsilon", "delta")}
     epsilon, delta = flags.get("epsilon"), flags.get("delta")
