@@ -33,7 +33,7 @@ def check_law(noise: Floats, sigma: Floats, doubt: float) -> Check:
     >>> check_law(draws * (2.0, 3.0), np.array([2.0, 3.0]), 1e-3).held
     True
     >>> print(check_law(draws * (1.8, 3.0), np.array([2.0, 3.0]), 1e-3).detail)
-    release 1 has noise of deviation 1.792 where the ledger says 2
+    release 1 has noise of deviation 1.802 where the ledger says 2
     """
     samples, releases = noise.shape
     if not sigma.all():
