@@ -192,6 +192,8 @@ def load_model(path: str | Path) -> Model:
             _check_sizes(file)
             with np.load(file, allow_pickle=False) as arrays:
                 weights, text = arrays["weights"], arrays["metadata"]
+            if not (isinstance(weights, np.ndarray) and isinstance(text, np.ndarray)):
+                raise ValueError("its weights or its metadata are no array")
             if text.dtype.kind != "U" or text.shape != ():
                 raise ValueError("its metadata are no text")
             told = json.loads(text.item())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import sqlite3
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,15 @@ def test_values_of_any_kind_are_taken_or_refused(name: str, every_door: dict[str
     attempt(door, json.dumps(json.loads(door.examples[0]) | changes).encode())
 
 
+def _without_magic() -> bytes:
+    """Return an archive in which one of the arrays is none: NumPy hands out its bytes then."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("weights.npy", b"1.0")
+        archive.writestr("metadata.npy", b"{}")
+    return content.getvalue()
+
+
 ONCE = {
     "policy.toml": [b"rho = " + b"[" * 3000, b"rho = " + b"9" * 5000, b"a." * 3000 + b"b = 1"],
     "config.toml": [b"x = " + b"[" * 3000, b"rounds = 0x" + b"f" * 5000],
@@ -86,6 +97,8 @@ ONCE = {
     "proposal": [b'{"' + b"a." * 600 + b'b": 1}'],
     "ledger.csv": [b"a\rb\n", b"discloser,number\n\x00"],
     "results.jsonl": [b"\xff\n", b"[" * 3000],
+    "idx": [bytes.fromhex("00000803 00000000 e6020000 a0020002")],
+    "model.npz": [_without_magic()],
     "table.csv": [b"a,m,y\n1,a," + b"x" * 20_000 + b"\n", b"a,m," + b"x" * 20_000 + b"\n"],
     "machine.sqlite": [b"", b"2", b"SQLite format 3\x00"],
 }

@@ -41,4 +41,6 @@ def parse(content: bytes, *, axes: int, name: str) -> npt.NDArray[np.uint8]:
     if math.prod(shape) != len(content) - header:
         stated = " × ".join(map(str, shape))
         raise BadInput(f"{name} states {stated} bytes after its header, but has {len(content) - header}")
+    if 0 in shape:  # beside a 0, sizes that no array has would go unnoticed
+        raise BadInput(f"{name} holds nothing: it states {' × '.join(map(str, shape))} bytes")
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)

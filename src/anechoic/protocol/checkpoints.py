@@ -118,7 +118,10 @@ class Checkpoints:
         held, absorbed, parent = self._stored(after)
         try:
             with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
-                state = from_arrays(rule.state_type, dict(arrays))
+                held_arrays = dict(arrays)
+            if not all(isinstance(array, np.ndarray) for array in held_arrays.values()):
+                raise ValueError("not all of it are arrays")
+            state = from_arrays(rule.state_type, held_arrays)
         except UNREADABLE as error:
             why = brief(error)
             raise Damaged(
