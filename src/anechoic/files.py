@@ -8,11 +8,12 @@ import zipfile
 import zlib
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from tokenize import TokenError
 from typing import Any
 
 UNREADABLE = (
     *(ValueError, KeyError, TypeError, EOFError, NotImplementedError, OverflowError, OSError),
-    *(MemoryError, RecursionError, zipfile.BadZipFile, zlib.error),
+    *(MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error, SyntaxError, TokenError),
 )
 """What a damaged or hostile archive of arrays makes its readers raise."""
 

@@ -61,6 +61,8 @@ def build(form: type[Kind], values: Mapping[str, Any], prefix: str = "") -> Kind
     Traceback (most recent call last):
     anechoic.errors.BadInput: rounds must be a whole number of at least 1, not 'many'
     """
+    if not isinstance(values, Mapping):
+        raise BadInput(f"{prefix.rstrip('.') or 'settings'} must be a table of settings, not {shown(values)}")
     kinds, checked = _kinds(form), {}
     for key, value in _nested(values).items():
         if key not in kinds:

@@ -74,11 +74,11 @@ def test_values_of_any_kind_are_taken_or_refused(name: str, every_door: dict[str
     attempt(door, json.dumps(json.loads(door.examples[0]) | changes).encode())
 
 
-def _without_magic() -> bytes:
-    """Return an archive in which one of the arrays is none: NumPy hands out its bytes then."""
+def _archive(weights: bytes) -> bytes:
+    """Return an archive of arrays with these bytes for one of them."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr("weights.npy", b"1.0")
+        archive.writestr("weights.npy", weights)
         archive.writestr("metadata.npy", b"{}")
     return content.getvalue()
 
@@ -96,9 +96,9 @@ ONCE = {
     "trace.json": [b"[" * 3000, b"[[" + b"9" * 400 + b"]]"],
     "proposal": [b'{"' + b"a." * 600 + b'b": 1}'],
     "ledger.csv": [b"a\rb\n", b"discloser,number\n\x00"],
-    "results.jsonl": [b"\xff\n", b"[" * 3000],
+    "results.jsonl": [b"\xff\n", b"[" * 3000, b'{"settings": 1}'],
     "idx": [bytes.fromhex("00000803 00000000 e6020000 a0020002")],
-    "model.npz": [_without_magic()],
+    "model.npz": [_archive(b"1.0"), _archive(b"\x93NUMPY\x01\x00\x10\x00{'descr': (\n\n\n  ")],
     "table.csv": [b"a,m,y\n1,a," + b"x" * 20_000 + b"\n", b"a,m," + b"x" * 20_000 + b"\n"],
     "machine.sqlite": [b"", b"2", b"SQLite format 3\x00"],
 }

@@ -176,3 +176,16 @@ def test_noise_too_large_to_be_squared_is_refused_and_not_counted_as_endless() -
     ledger.append(Release(0, 1, NO_PARENT, 1, 1e200, (Use(0, 0, 1, 1e300),)))
     with pytest.raises(BadInput, match="above 1e150"):
         certify(ledger, 1)
+
+
+def test_a_discloser_of_the_largest_number_is_accounted_for_like_any_other() -> None:
+    costs = []
+    for discloser in (0, 2**63 - 1):
+        ledger = Ledger()
+        ledger.append(Release(discloser, 1, NO_PARENT, 1, 2.0, (Use(0, 0, 2, 1.0),)))
+        ledger.append(Release(discloser, 2, 1, 2, 2.0, (Use(0, 1, 3, 1.0),)))
+        costs.append(certify(ledger, 1).rho)
+    assert costs[0] == costs[1] > 0
+    ledger.append(Release(0, 2**63 - 1, NO_PARENT, 3, 2.0, (Use(0, 3, 4, 1.0),)))
+    with pytest.raises(BadInput, match="a number above"):
+        certify(ledger, 1)

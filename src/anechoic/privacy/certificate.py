@@ -32,6 +32,9 @@ from anechoic.privacy.ledger import NO_PARENT, Floats, Ints, Ledger, Releases, U
 if TYPE_CHECKING:
     from anechoic.privacy.sampling import Drawing
 
+MOST_RELEASES = 2**40
+"""No discloser makes more releases: their numbers are multiplied by those of disclosers."""
+
 LARGEST = 1e150
 """No noise and no sensitivity may be larger: the squares of both must be numbers."""
 
@@ -265,6 +268,8 @@ def _forest(ledger: Ledger) -> _Forest:
         raise BadInput("the ledger is damaged: a release has noise or a sensitivity above 1e150: too large to square")
     if ((releases.parent < 0) | (releases.parent >= releases.number)).any():
         raise BadInput("the ledger is damaged: a release names a parent that does not come before it")
+    if releases.number.max(initial=0) > MOST_RELEASES:
+        raise BadInput(f"the ledger is damaged: a release has a number above {MOST_RELEASES}")
     _, discloser = np.unique(releases.discloser, return_inverse=True)
     span = int(releases.number.max(initial=0)) + 1
     keys = discloser * span + releases.number
@@ -300,7 +305,10 @@ def _worst(ledger: Ledger, forest: _Forest, rows: Ints) -> Reach:
     ends = np.unique(np.concatenate([uses.first[rows], uses.stop[rows]]))
     low, high = np.searchsorted(ends, uses.first[rows]), np.searchsorted(ends, uses.stop[rows])
     using = uses.release[rows]
-    bounds = [np.searchsorted(forest.disclosers, (name, name + 1)) for name in np.unique(releases.discloser[using])]
+    bounds = [
+        [np.searchsorted(forest.disclosers, name, side) for side in ("left", "right")]
+        for name in np.unique(releases.discloser[using])
+    ]
     told = np.concatenate([forest.order[start:stop] for start, stop in bounds])
     if (forest.parents[told] < 0).all():
         told = np.unique(using)

@@ -69,4 +69,5 @@ def from_csv(text: str) -> Ledger:
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[Any]:
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     kinds = [np.float64 if name in ("sigma", "sensitivity", "rounding") else np.int64 for name in names]
-    return [np.array(column, dtype=str).astype(kind) for column, kind in zip(columns, kinds, strict=True)]
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and the certificate refuses that
+        return [np.array(column, dtype=str).astype(kind) for column, kind in zip(columns, kinds, strict=True)]
