@@ -248,11 +248,11 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "the noise of grandparents is taken off as the parent's",
-        "engines/journal.py",
-        "number = parents[number]",
-        "number = parents[number] and number - 1",
-        ("tests/protocol/test_same_algorithm.py",),
+        "the noise of grandparents is forgotten",
+        "algorithms/base.py",
+        "return (noise, *memory)[: self.strategy.reach]",
+        "return (noise,)[: self.strategy.reach]",
+        ("tests/privacy/test_strategies.py::test_along_every_path_of_the_tree_the_noise_is_that_of_the_strategy",),
     ),
     Mutation(
         "the certificate takes nothing off but the parent's noise",
@@ -260,13 +260,6 @@ MUTATIONS = (
         "            for distance, multiple in enumerate(multiples[taken], start=1):",
         "            for distance, multiple in enumerate(multiples[taken][:1], start=1):",
         (BRUTE_FORCE,),
-    ),
-    Mutation(
-        "rounding what is taken off is not in the ledger",
-        "algorithms/base.py",
-        "return self.setting.grid * math.sqrt(self.problem.dimension) * FLOATING",
-        "return 0.0",
-        ("tests/privacy/test_strategies.py::test_rounding_that_the_ledger_left_out_would_show",),
     ),
     Mutation(
         "an exported event states half of the distance",
