@@ -64,7 +64,7 @@ audit: $(READY) ## Attack every algorithm that promises privacy; exit code 1 if 
 	$(BIN)/anechoic audit --attack canaries --out results/audit/canaries
 	$(BIN)/anechoic audit --attack membership --algorithm noisy-sgd --rho 8 --out results/audit/membership
 
-mutants-audit: $(READY) ## Break the code that releases on purpose; an audit must notice (about a quarter of an hour)
+mutants-audit: $(READY) ## Break the code that releases on purpose; an audit must notice (about ten minutes)
 	$(BIN)/python -m tests.mutants.audits
 
 chaos: $(READY) ## Thousands of schedules of faults, and runs whose real processes are killed (about an hour)
