@@ -23,7 +23,7 @@ from anechoic.protocol.fingerprint import chain
 from anechoic.protocol.inspection import inspect
 from anechoic.protocol.store import Store
 from anechoic.studies.rundir import read_ledger
-from anechoic.studies.statement import course
+from anechoic.studies.statement import course, held
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -161,6 +161,113 @@ def test_a_store_that_was_written_anew_does_not_fit_an_earlier_certificate(tmp_p
     assert code == 1
     assert "FAILED  tampering: the ledger's first" in out
     assert here.proposal.run == "test"
+
+
+def _halved(sheet: dict[str, Any]) -> None:
+    for entry in sheet["epsilon"]:
+        entry["epsilon"] /= 2
+
+
+LIES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a smaller rho": lambda sheet: sheet.update(rho=sheet["rho"] / 2),
+    "a smaller epsilon": _halved,
+    "epsilon at another delta": lambda sheet: sheet["epsilon"][1].update(delta=1e-9),
+    "no epsilon": lambda sheet: sheet.update(epsilon=[]),
+    "an epsilon that is no number": lambda sheet: sheet["epsilon"][0].update(epsilon="0.1"),
+    "an epsilon below all": lambda sheet: sheet["epsilon"][0].update(epsilon=float("nan")),
+    "a delta that is none": lambda sheet: sheet["epsilon"][0].update(delta=0),
+    "a worse guess": lambda sheet: sheet.update(best_guess=0.51),
+    "fewer releases": lambda sheet: sheet.update(releases=1),
+    "more releases": lambda sheet: sheet.update(releases=10**30),
+    "fewer records": lambda sheet: sheet.update(records=1),
+    "more left": lambda sheet: sheet.update(left=2.0),
+    "a budget that is none": lambda sheet: sheet.update(budget=1e300, left=1e300),
+    "another picture": lambda sheet: sheet["course"][0].update(sigma=99.0),
+    "another machine": lambda sheet: sheet.update(identity="0" * 32),
+    "another run": lambda sheet: sheet.update(run="other"),
+    "another algorithm": lambda sheet: sheet.update(algorithm="noisy-sgd"),
+    "something left out": lambda sheet: sheet.pop("rho"),
+}
+
+
+def test_a_certificate_whose_figures_were_replaced_is_found_out(tmp_path: Path, anechoic: Command) -> None:
+    """The digest is of the ledger: a sheet that has the right one may still claim what it likes."""
+    here = World(tmp_path, proposal_of(participants=5))
+    (tmp_path / "policy.toml").write_text("rho = 2.5\n")
+    with here.coordinator() as coordinator:
+        here.enrol(coordinator)
+        here.run(coordinator, 2)
+        anechoic("certificate", "machine0", "--policy", "policy.toml")
+        here.run(coordinator, 2)  # what comes later does not change what the sheet may say
+    code, out, _ = anechoic("ledger", "verify", "machine0", "--certificate", "certificate.json")
+    true = told(tmp_path)
+    assert code == 0
+    assert f"figures: ρ = {true['rho']:.6g}" in out
+    assert f"ε = {true['epsilon'][1]['epsilon']:.6g} at δ = 1e-05" in out
+    account = inspect(tmp_path / "machine0")
+    for name, lie in LIES.items():
+        sheet = told(tmp_path)
+        lie(sheet)
+        assert not all(check.held for check in held(account, sheet)), name
+    (tmp_path / "lie.json").write_text(json.dumps(true | {"rho": true["rho"] / 2}))
+    code, out, _ = anechoic("ledger", "verify", "machine0", "--certificate", "lie.json")
+    assert (code, "FAILED  figures: the certificate says rho = " in out) == (1, True)
+    code, out, _ = anechoic("certificate", "machine0", "--against", "lie.json", "--json")
+    assert (code, json.loads(out)["ok"]) == (1, False)
+
+
+def test_a_certificate_may_claim_less_than_its_ledger_proves(tmp_path: Path, anechoic: Command) -> None:
+    """As one does that an earlier version made, by a route that has been improved since."""
+    ran(tmp_path, "noise-cancelling")
+    anechoic("certificate", "machine0")
+    sheet = told(tmp_path)
+    for entry in sheet["epsilon"]:
+        entry["epsilon"] *= 1.1
+    (tmp_path / "certificate.json").write_text(json.dumps(sheet))
+    assert anechoic("ledger", "verify", "machine0", "--certificate", "certificate.json")[0] == 0
+
+
+def test_the_store_of_another_machine_does_not_fit_and_the_sentence_says_so(tmp_path: Path, anechoic: Command) -> None:
+    ran(tmp_path, "noise-cancelling")
+    anechoic("certificate", "machine0")
+    code, out, _ = anechoic("ledger", "verify", "machine1", "--certificate", "certificate.json")
+    assert code == 1
+    assert f"FAILED  tampering: the certificate is of machine {told(tmp_path)['identity']}, the ledger of" in out
+
+
+def test_a_ledger_whose_end_was_cut_off_proves_itself_and_verify_says_that_it_cannot_know(
+    tmp_path: Path, anechoic: Command
+) -> None:
+    ran(tmp_path, "noise-cancelling")
+    anechoic("certificate", "machine0")
+    with sqlite3.connect(tmp_path / "machine0" / store.FILE) as file:
+        (last,) = file.execute("SELECT max(number) FROM release").fetchone()
+        for table in ("held", "release"):
+            file.execute(f"DELETE FROM {table} WHERE number = ?", (last,))
+    file.close()
+    code, out, _ = anechoic("ledger", "verify", "machine0")
+    assert (code, "only --certificate tells" in out) == (0, True)
+    code, out, _ = anechoic("ledger", "verify", "machine0", "--certificate", "certificate.json")
+    assert (code, f"was made from {last} rows, the ledger has {last - 1}" in out) == (1, True)
+
+
+def test_a_trusted_servers_certificate_is_held_against_its_ledger(tmp_path: Path, anechoic: Command) -> None:
+    here = World(tmp_path, proposal_of(algorithm="trusted-server"))
+    with here.coordinator() as coordinator:
+        here.enrol(coordinator)
+        here.run(coordinator, 3)
+    anechoic("certificate", "server", "--out", "early")
+    with here.coordinator(resume=True) as coordinator:
+        here.run(coordinator, 3)
+    code, out, _ = anechoic("ledger", "verify", "server", "--certificate", "early/certificate.json")
+    assert (code, "have been added since" in out) == (0, True), out
+    sheet = told(tmp_path / "early")
+    _halved(sheet)
+    (tmp_path / "lie.json").write_text(json.dumps(sheet))
+    code, out, _ = anechoic("ledger", "verify", "server", "--certificate", "lie.json")
+    assert (code, "FAILED  figures: the certificate says ε = " in out) == (1, True)
+    assert anechoic("certificate", "machine0")[0] == 0
+    assert anechoic("ledger", "verify", "machine0", "--certificate", "certificate.json")[0] == 0
 
 
 def test_later_releases_do_not_spoil_a_certificate_and_lost_ones_do(tmp_path: Path, anechoic: Command) -> None:

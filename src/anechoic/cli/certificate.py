@@ -10,16 +10,16 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from anechoic.cli import report
+from anechoic.cli.output import show_checks
 from anechoic.errors import BadInput
 from anechoic.files import write_json
 from anechoic.protocol.database import Damaged
-from anechoic.protocol.fingerprint import compare
 from anechoic.protocol.inspection import Account, Check
 from anechoic.protocol.policy import Policy
 from anechoic.report import write
 from anechoic.report.certificate import page
 from anechoic.report.runs import proven
-from anechoic.studies.statement import account_of, statement
+from anechoic.studies.statement import account_of, held, statement
 
 EXAMPLES = (
     "Examples: anechoic certificate runs/federation-1/machine-0   |   "
@@ -40,7 +40,8 @@ def command(
     ] = None,
     out: Annotated[Path, typer.Option(help="The directory for certificate.html and certificate.json.")] = Path(),
     against: Annotated[
-        Path | None, typer.Option(help="An earlier certificate.json: make none, tell whether the ledger still is that.")
+        Path | None,
+        typer.Option(help="An earlier certificate.json: make none, tell whether it is still true."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print for programs.")] = False,
 ) -> None:
@@ -55,10 +56,10 @@ def command(
     except Damaged as error:
         _fail([Check("file", False, str(error))], as_json)
     if against is not None:
-        check = compare(account, read(against))
-        if not check.held:
-            _fail([check], as_json)
-        print(json.dumps({"ok": True, "detail": check.detail}) if as_json else f"ok      {check.name}: {check.detail}")
+        found = held(account, read(against))
+        if not all(check.held for check in found):
+            _fail(found, as_json)
+        show_checks(found, as_json)
         return
     told = statement(account, budget)
     failed = [check for check in checks(account, told, budget) if not check.held]
@@ -102,10 +103,5 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _fail(checks: list[Check], as_json: bool) -> NoReturn:
-    if as_json:
-        found = [{"check": name, "ok": held, "detail": detail} for name, held, detail in checks]
-        print(json.dumps({"ok": False, "checks": found}, indent=2))
-    else:
-        for name, _, detail in checks:
-            print(f"FAILED  {name}: {detail}")
+    show_checks(checks, as_json)
     raise typer.Exit(1)

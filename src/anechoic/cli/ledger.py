@@ -12,14 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from anechoic.cli.certificate import read as read_certificate
-from anechoic.cli.output import PlainHelp, show_table
+from anechoic.cli.output import PlainHelp, show_checks, show_table
 from anechoic.errors import BadInput, unknown
 from anechoic.files import write_whole
 from anechoic.privacy.conversions import Route, epsilon, zcdp
 from anechoic.protocol.database import Damaged
-from anechoic.protocol.fingerprint import compare
 from anechoic.protocol.inspection import Account, Check, Lines, inspect
 from anechoic.protocol.policy import Policy
+from anechoic.studies.statement import held
 
 EXAMPLES = (
     "Examples: anechoic ledger show /var/lib/anechoic --policy policy.toml   |   "
@@ -70,7 +70,8 @@ def verify(
     path: Place,
     policy: PolicyFile = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="A certificate.json: has what it was made from been changed since?")
+        Path | None,
+        typer.Option(help="A certificate.json: is it of this ledger, and are its figures true?"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -78,26 +79,23 @@ def verify(
 
     Checked are the file, the digests that chain the releases, their numbers and parents, that no record is used twice
     where the algorithm says so, and the certificate, by two independent computations; with --policy, the budget too.
-    With --certificate, the ledger is held against the sheet that was made from it earlier: a store that somebody wrote
-    anew, with digests that fit each other, does not fit that.
+    With --certificate, the ledger is held against the sheet that was made from it earlier, and the sheet's figures
+    against the ledger: a store that somebody wrote anew, or from which the last releases were cut, has digests that
+    fit each other and does not fit that.
     """
     budget = None if policy is None else Policy.read(policy).budget
     try:
         account = inspect(path)
         checks = [Check("file", True, "whole, and of the right kind"), *account.checks(budget)]
         if certificate is not None:
-            checks.append(compare(account, read_certificate(certificate)))
+            checks += held(account, read_certificate(certificate))
     except Damaged as error:
         checks = [Check("file", False, str(error))]
-    ok = all(check.held for check in checks)
-    if as_json:
-        found = [{"check": name, "ok": held, "detail": detail} for name, held, detail in checks]
-        print(json.dumps({"path": str(path), "ok": ok, "checks": found}, indent=2))
-    else:
-        for name, held, detail in checks:
-            print(f"{'ok    ' if held else 'FAILED'}  {name}: {detail}")
-    if not ok:
+    show_checks(checks, as_json, path=str(path))
+    if not all(check.held for check in checks):
         raise typer.Exit(1)
+    if certificate is None and not as_json:
+        print("Whether later releases were cut off, or all was written anew, only --certificate tells.")
 
 
 @app.command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 import click
@@ -9,6 +10,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from typer.core import TyperCommand
+
+from anechoic.protocol.inspection import Check
 
 PLAIN_WIDTH = 160
 """Columns of output that goes to a file or a pipe, where there is no terminal to ask."""
@@ -33,3 +36,13 @@ def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *
     if not console.is_terminal:
         console = Console(width=PLAIN_WIDTH)
     console.print(table)
+
+
+def show_checks(checks: Sequence[Check], as_json: bool, **about: str) -> None:
+    """Print what was proven again and what failed, a line each, or for programs with what the checks are ``about``."""
+    if as_json:
+        found = [{"check": name, "ok": held, "detail": detail} for name, held, detail in checks]
+        print(json.dumps({**about, "ok": all(check.held for check in checks), "checks": found}, indent=2))
+        return
+    for name, held, detail in checks:
+        print(f"{'ok    ' if held else 'FAILED'}  {name}: {detail}")

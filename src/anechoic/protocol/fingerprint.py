@@ -45,6 +45,11 @@ def compare(account: Account, certificate: Mapping[str, Any]) -> Check:
     rows, digest = (told.get("rows"), told.get("digest")) if isinstance(told, Mapping) else (None, None)
     if type(rows) is not int or rows < 0 or not isinstance(digest, str):
         raise BadInput("the certificate does not say what its ledger was: it is not one of 'anechoic certificate'")
+    for name in ("identity", "run"):
+        own, named = account.about.get(name), certificate.get(name)
+        if own != named:
+            of = {"identity": "machine", "run": "run"}[name]
+            return Check("tampering", False, f"the certificate is of {of} {named}, the ledger of {of} {own}")
     links = chain(account)
     if rows >= len(links):
         return Check("tampering", False, f"the certificate was made from {rows} rows, the ledger has {len(links) - 1}")

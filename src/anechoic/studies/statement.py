@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from anechoic.algorithms import find
-from anechoic.errors import BadInput
+from anechoic.errors import AnechoicError, BadInput
 from anechoic.privacy.certificate import certify
 from anechoic.privacy.conversions import Route, best_guess, zcdp
 from anechoic.privacy.ledger import Ledger, Releases, Uses
-from anechoic.protocol.fingerprint import seal
-from anechoic.protocol.inspection import Account, inspect
+from anechoic.protocol.fingerprint import compare, seal
+from anechoic.protocol.inspection import Account, Check, inspect
 from anechoic.studies.provenance import versions
 from anechoic.studies.rundir import CONFIG, LEDGER, read_ledger, read_run
 
@@ -25,6 +26,15 @@ DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 
 POINTS = 200
 """At how many releases it states what had been spent by then, evenly spread where there are more."""
+
+FIGURES = (
+    *("kind", "identity", "run", "algorithm", "problem", "trusted_server", "releases", "entrusted", "records"),
+    *("private", "rho", "zcdp", "drawn", "left", "course"),
+)
+"""What a certificate must say just as its ledger does. ε and the best guess it may state larger, and so worse."""
+
+CLOSE = 1e-9
+"""By so much two computations of one number may differ."""
 
 
 def account_of(path: Path) -> Account:
@@ -50,7 +60,7 @@ def of_run(directory: Path) -> Account:
     return Account(directory, about, "", ledger, settings["machines"], releases, uses)
 
 
-def statement(account: Account, budget: float | None = None) -> dict[str, Any]:
+def statement(account: Account, budget: float | None = None, deltas: Sequence[float] = DELTAS) -> dict[str, Any]:
     """Return what a certificate says.
 
     Parameters
@@ -59,6 +69,8 @@ def statement(account: Account, budget: float | None = None) -> dict[str, Any]:
         What the ledger holds.
     budget : float, optional
         The ρ that the owner allows.
+    deltas : sequence of float, optional
+        At which δ ε is stated.
     """
     settings, whole = account.about["settings"], "identity" in account.about
     kind = "machine" if whole else "server" if "rounds" in account.about else "simulation"
@@ -91,7 +103,7 @@ def statement(account: Account, budget: float | None = None) -> dict[str, Any]:
         "rho": rho if private else None,
         "zcdp": zcdp(rho) if private else None,
         "route": str(route),
-        "epsilon": [{"delta": delta, "epsilon": proof.epsilon(delta, route)} for delta in DELTAS] if private else [],
+        "epsilon": [{"delta": delta, "epsilon": proof.epsilon(delta, route)} for delta in deltas] if private else [],
         "drawn": None if drawn is None else str(drawn),
         "best_guess": best_guess(rho, route) if private else 1.0,
         "budget": budget,
@@ -103,6 +115,71 @@ def statement(account: Account, budget: float | None = None) -> dict[str, Any]:
         "versions": versions(),
     }
     return told
+
+
+def held(account: Account, certificate: Mapping[str, Any]) -> list[Check]:
+    """Hold a ledger against a certificate of it: the rows that it was made from, and each figure that it states.
+
+    The rows are bound by a digest, which says nothing of the figures: a sheet with the right digest may claim any ε.
+    So all of them are computed again, from the rows that the certificate was made from.
+    """
+    rows = compare(account, certificate)
+    return [rows, _figures(account, certificate)] if rows.held else [rows]
+
+
+def _figures(account: Account, certificate: Mapping[str, Any]) -> Check:
+    rows, releases, budget = certificate["chain"]["rows"], certificate.get("releases"), certificate.get("budget")
+    if type(releases) is not int or not 0 <= releases <= len(account.releases):
+        return Check("figures", False, f"the certificate says {releases} releases, the ledger has not so many")
+    try:
+        stated = [(entry["delta"], entry["epsilon"]) for entry in certificate["epsilon"]]
+        found = statement(_first(account, releases, rows), budget, [delta for delta, _ in stated])
+    except (AnechoicError, ArithmeticError, KeyError, TypeError, ValueError):
+        return Check("figures", False, "the certificate states what no ledger proves")
+    for name in FIGURES:
+        if not _same(certificate.get(name), found[name]):
+            told, proven = _brief(certificate.get(name)), _brief(found[name])
+            return Check("figures", False, f"the certificate says {name} = {told}, its ledger proves {proven}")
+    bounds = [entry["epsilon"] for entry in found["epsilon"]]
+    for (delta, said), least in zip(stated, bounds, strict=True):
+        if not _covers(said, least):
+            detail = f"the certificate says ε = {said} at δ = {delta:g}, its ledger proves no less than {least:.4g}"
+            return Check("figures", False, detail)
+    if found["private"] and not (stated and _covers(certificate.get("best_guess"), found["best_guess"])):
+        return Check("figures", False, "the certificate promises more than its ledger proves")
+    curve = "".join(f", ε = {said:.6g} at δ = {delta:g}" for delta, said in stated)
+    return Check("figures", True, f"ρ = {found['rho']:.6g}{curve}" if found["private"] else "nothing is promised")
+
+
+def _first(account: Account, releases: int, rows: int) -> Account:
+    """Return what the account was when it had so many releases, with so many uses of records."""
+    lines = account.releases[:releases]
+    entrusted = sum(bool(line.get("entrusted")) for line in lines)
+    part, columns, uses = Ledger(account.ledger.drawn), account.ledger.releases, account.ledger.uses
+    count = releases - entrusted
+    first = Releases(*_part(columns, slice(count)))
+    part.extend(first, Uses(*_part(uses, uses.release < count)), account.ledger.multiples)
+    return replace(account, ledger=part, releases=lines, uses=account.uses[:rows], entrusted=entrusted)
+
+
+def _same(said: Any, found: Any) -> bool:
+    """Return whether a value is what was found, each number in it but for rounding."""
+    if isinstance(found, dict) and isinstance(said, dict):
+        return said.keys() == found.keys() and all(_same(said[key], found[key]) for key in found)
+    if isinstance(found, list) and isinstance(said, list):
+        return len(said) == len(found) and all(map(_same, said, found))
+    if isinstance(found, float) and type(said) in (int, float):
+        return math.isclose(said, found, rel_tol=CLOSE, abs_tol=CLOSE)
+    return type(said) is type(found) and bool(said == found)
+
+
+def _covers(said: Any, least: float) -> bool:
+    """Return whether a stated bound is a number, and no smaller than what is proven, but for rounding."""
+    return type(said) in (int, float) and said >= least * (1 - CLOSE) - CLOSE
+
+
+def _brief(value: Any) -> str:
+    return "other figures" if isinstance(value, list | dict) else f"{value:.6g}" if type(value) is float else str(value)
 
 
 def course(ledger: Ledger, machine: int) -> list[dict[str, float]]:
