@@ -51,17 +51,17 @@ def test_a_machines_certificate_says_what_its_ledger_proves(tmp_path: Path, anec
     with Store(tmp_path / "machine0") as opened:
         ledger, releases = opened.ledger(), opened.releases
     rho = certify(ledger, 1).rho
-    assert (found["rho"], found["releases"], found["route"]) == (rho, releases, "zcdp")
+    assert (found["rho"], found["releases"], found["route"]) == (rho, releases, "whole")
     assert [entry["epsilon"] for entry in found["epsilon"]] == [
-        epsilon(rho, entry["delta"], Route.ZCDP) for entry in found["epsilon"]
+        epsilon(rho, entry["delta"], Route.WHOLE) for entry in found["epsilon"]
     ]
-    assert found["best_guess"] == best_guess(rho, Route.ZCDP)
+    assert found["best_guess"] == best_guess(rho, Route.WHOLE)
     assert found["left"] == math.sqrt(2.5**2 - rho**2)
     assert [line["release"] for line in found["course"]] == list(range(1, releases + 1))
     assert found["course"][-1]["rho"] == rho
     shown = re.search(r"ε\s=\s([\d.]+)", page)
     assert shown is not None
-    assert epsilon(rho, 1e-5, Route.ZCDP) <= float(shown[1]) < epsilon(rho, 1e-5, Route.ZCDP) + 1e-3
+    assert epsilon(rho, 1e-5, Route.WHOLE) <= float(shown[1]) < epsilon(rho, 1e-5, Route.WHOLE) + 1e-3
     assert found["chain"]["digest"] in page
     assert page.count("<svg") == page.count("</svg>") >= 2
     assert page.count("<desc") == 2

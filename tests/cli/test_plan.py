@@ -22,7 +22,6 @@ def test_a_plan_is_one_object_with_settings_guarantee_costs_and_options(anechoic
     wanted = {"algorithm", "strategy", "participants", "rounds", "releases", "batch", "clip", "diameter", "step"}
     assert wanted | {"momentum", "schedule"} <= found["settings"].keys()
     assert found["epsilon"] == pytest.approx(2.0, rel=1e-6)
-    assert found["epsilon_whole_numbers"] > found["epsilon"]
     assert epsilon(found["rho"], found["delta"]) == pytest.approx(found["epsilon"])
     assert found["costs"]["rounds"] == found["settings"]["rounds"]
     assert found["options"][0]["name"] == "the plan"

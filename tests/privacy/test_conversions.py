@@ -70,8 +70,9 @@ def test_zcdp_agrees_with_dp_accountings_best_order(rho: float, delta: float) ->
 @given(rhos, deltas)
 @settings(max_examples=100, deadline=None)
 def test_the_routes_are_ordered(rho: float, delta: float) -> None:
-    exact, zcdp, paper = (conversions.epsilon(rho, delta, route) for route in Route)
-    assert exact <= zcdp * (1 + 1e-12)
+    exact, whole, zcdp, paper = (conversions.epsilon(rho, delta, route) for route in Route)
+    assert exact <= whole * (1 + 1e-12)
+    assert whole <= zcdp * (1 + 1e-12)
     assert zcdp <= paper * (1 + 1e-12)
 
 
@@ -183,7 +184,7 @@ def test_refuses_a_bad_epsilon(bad: float) -> None:
 
 
 def test_refuses_the_rest() -> None:
-    with pytest.raises(BadInput, match="route must be one of exact, zcdp, paper, not 'pld'"):
+    with pytest.raises(BadInput, match="route must be one of exact, whole, zcdp, paper, not 'pld'"):
         conversions.epsilon(1, 1e-5, "pld")
     with pytest.raises(BadInput, match="order must be above 1"):
         conversions.rdp(1, 1)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.protocol.conftest import MACHINES, World, problem_of, proposal_of
+from tests.protocol.conftest import MACHINES, RECORDS, World, problem_of, proposal_of
 
+from anechoic.algorithms import ALGORITHMS
 from anechoic.errors import BadInput, Refused
 from anechoic.privacy.conversions import Route, epsilon
 from anechoic.privacy.entropy import EXACT
@@ -31,7 +32,7 @@ def hold(policy: Policy, **changes: Any) -> None:
 def test_a_budget_is_given_as_rho_or_as_epsilon_and_delta_that_it_meets() -> None:
     assert Policy(rho=0.7).budget == 0.7
     for target in (0.1, 1.0, 5.0):
-        found = epsilon(Policy(epsilon=target, delta=1e-6).budget, 1e-6, Route.ZCDP)
+        found = epsilon(Policy(epsilon=target, delta=1e-6).budget, 1e-6, Route.WHOLE)
         assert target * (1 - 1e-6) <= found <= target
 
 
@@ -150,6 +151,33 @@ def test_a_grid_too_fine_to_be_exact_is_refused_whatever_the_records_are(grid: f
             with pytest.raises(Refused, match="too fine for messages of whole numbers: choose a coarser one"):
                 here.node(number).answer(here.proposal, ask)
             assert here.node(number).enrol(here.proposal).releases == 0
+
+
+def test_a_grid_too_coarse_for_the_noise_is_refused_and_no_default_is(world: Make) -> None:
+    finest = proposal_of().rule(problem_of()).setting.grid or 0.0
+    here = world(grid=2.0**9 * finest)
+    with here.coordinator() as coordinator:
+        here.enrol(coordinator)
+        for number, ask in coordinator.questions(range(MACHINES)).items():
+            with pytest.raises(Refused, match="must be at least 256 steps: choose a finer one"):
+                here.node(number).answer(here.proposal, ask)
+            assert here.node(number).enrol(here.proposal).releases == 0
+
+
+@pytest.mark.parametrize("name", [name for name, algorithm in ALGORITHMS.items() if algorithm.noise_by])
+@pytest.mark.parametrize("rho", [0.01, 1.0, 50.0])
+def test_noise_on_a_grid_that_was_not_proposed_is_fine_even_in_a_shard_that_is_much_larger(
+    name: str, rho: float
+) -> None:
+    rule = proposal_of(algorithm=name, rho=rho, records=RECORDS, machines=50, participants=50).rule(problem_of())
+    sizes = (RECORDS,) if rule.noise_by == "server" else (RECORDS, 64 * RECORDS)
+    for phase in range(len(rule.segments())):
+        for size in sizes:
+            first, stop = rule.span(phase, size, 1)
+            share = 1.0 if rule.noise_by == "machine" else 1 / 50
+            sensitivity = np.asarray(rule.sensitivity(int(stop) - int(first)) * share)
+            sigma = float(rule.scale(phase, np.asarray(1), sensitivity))
+            assert sigma >= 256 * (rule.unit if rule.noise_by == "server" else rule.setting.grid or np.inf)
 
 
 @pytest.mark.parametrize("edge", [2**7 - 1, -(2**7), 2**15, -(2**15) - 1, 2**47, EXACT - 1, 1 - EXACT, 0])

@@ -323,7 +323,7 @@ def statement() -> dict[str, Any]:
         "private": True,
         "rho": 1.396,
         "zcdp": 0.974,
-        "route": "zcdp",
+        "route": "whole",
         "epsilon": [{"delta": delta, "epsilon": 7.0 - 100 * delta} for delta in (1e-3, 1e-5, 1e-7, 1e-9)],
         "drawn": None,
         "best_guess": 0.81,

@@ -90,7 +90,7 @@ def _judged(seat: str, played: Played, target: Target, effort: Effort) -> Findin
         right=right,
         checks=(proven, *played.checks),
         scores=Scores(ratings[coins == 0], ratings[coins == 1]),
-        route=Route.EXACT if straight else Route.ZCDP,
+        route=Route.EXACT if straight else Route.WHOLE,
         told={"canaries": len(coins)},
     )
 

@@ -76,7 +76,7 @@ def distinguish(target: Target, effort: Effort, tree: str = "straight", told: To
     if tree == "straight":
         checks.append(check_budget(target, len(parents), effort.seed))
     attack, seat = f"distinguisher, {tree}", "the server's: every message, and every query of its own choice"
-    route = Route.EXACT if target.grid is None else Route.ZCDP
+    route = Route.EXACT if target.grid is None else Route.WHOLE
     return judged(attack, seat, played.coins, played.seen, promise, effort, checks, route)
 
 

@@ -64,7 +64,7 @@ def infer_membership(target: Target, effort: Effort, told: Told = lambda _: None
         told(index + 1)
     promise, proven = promised(target.rho, ledgers)
     seat = "an outsider's: the final model, with shadow runs to learn from"
-    route = Route.EXACT if target.grid is None else Route.ZCDP
+    route = Route.EXACT if target.grid is None else Route.WHOLE
     margins = (models @ wanted)[:, None]
     yield judged("membership, by the record's loss", seat, coins, margins, promise, effort, [proven], route)
     yield judged("membership, by the model", seat, coins, models, promise, effort, [proven], route)

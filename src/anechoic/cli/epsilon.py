@@ -15,6 +15,7 @@ EXAMPLES = "Examples: anechoic epsilon --rho 1   |   anechoic epsilon --epsilon 
 
 MEANING = {
     Route.EXACT: "exact, for continuous Gaussian noise",
+    Route.WHOLE: "discrete Gaussian noise on a fine grid: a federation's",
     Route.ZCDP: "any ρ²/2-zCDP mechanism, such as discrete Gaussian noise",
     Route.PAPER: "the paper's lem:dp_rdp",
 }
@@ -27,7 +28,7 @@ def command(
     releases: Annotated[int, typer.Option(help="How many equal releases a record meets, for σ.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print for programs.")] = False,
 ) -> None:
-    """Convert between ρ and (ε, δ) by three routes, and say how much noise it takes.
+    """Convert between ρ and (ε, δ) by four routes, and say how much noise it takes.
 
     σ is the noise on each release in units of how far one replaced record moves it.
     """

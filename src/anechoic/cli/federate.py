@@ -129,7 +129,7 @@ def _budget(rho: float | None, target: float | None, delta: float) -> dict[str, 
         epsilon(0.0, delta)
         return {"rho": positive("--rho", rho)}
     target = BUDGET if target is None else positive("--epsilon", target)
-    rho_for(target, delta, Route.ZCDP)
+    rho_for(target, delta, Route.WHOLE)
     return {"epsilon": target, "delta": delta}
 
 
@@ -147,7 +147,7 @@ def _prepared(out: Path | None, flags: Mapping[str, Any], budget: Mapping[str, f
 
 def proposed(flags: Mapping[str, Any], budget: Mapping[str, float]) -> tuple[Experiment, Proposal]:
     """Return the experiment that the flags describe, and what its server proposes to the machines."""
-    rho = budget["rho"] if "rho" in budget else rho_for(budget["epsilon"], budget["delta"], Route.ZCDP)
+    rho = budget["rho"] if "rho" in budget else rho_for(budget["epsilon"], budget["delta"], Route.WHOLE)
     values = {**DEFAULTS, **flags, "rho": rho}
     values.setdefault("loss", "logistic" if values["data"] == "synthetic" else "softmax")
     if find(values.get("algorithm", Experiment.algorithm)).keeps is Keeps.NOISE:
@@ -194,7 +194,7 @@ def _drawn(board: Board, delta: float) -> Group:
 
 
 def _epsilon(rho: float, delta: float) -> float:
-    return epsilon(rho, delta, Route.ZCDP) if rho and math.isfinite(rho) else rho
+    return epsilon(rho, delta, Route.WHOLE) if rho and math.isfinite(rho) else rho
 
 
 def _show(found: Mapping[str, Any], board: Board) -> None:

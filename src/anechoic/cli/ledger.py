@@ -141,7 +141,7 @@ def _told(account: Account, delta: float, budget: float | None) -> dict[str, Any
     told: dict[str, Any] = {
         "rho": rho,
         "zcdp": None if rho is None else zcdp(rho),
-        "epsilon": None if rho is None else epsilon(rho, delta, Route.ZCDP),
+        "epsilon": None if rho is None else epsilon(rho, delta, Route.WHOLE),
         "delta": delta,
         "spent": spent,
         "entrusted": account.entrusted,

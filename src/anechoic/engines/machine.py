@@ -16,7 +16,7 @@ from anechoic.algorithms.base import Algorithm, Keeps, Memory, Query
 from anechoic.engines.journal import Entry, InMemory, Journal, Question, Reply
 from anechoic.errors import BadInput, Refused
 from anechoic.privacy.budget import Budget
-from anechoic.privacy.entropy import SHARE
+from anechoic.privacy.entropy import SHARE, check_fine
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
 from anechoic.privacy.noise import Lots, NoiseSource
 from anechoic.records import Records
@@ -112,6 +112,7 @@ class Machine:
         sigma = 0.0
         if algorithm.noise_by == "machine":
             sigma = float(algorithm.scale(query.phase, np.asarray(number), np.asarray(use.sensitivity)))
+            check_fine(sigma, grid or 0.0)
         linked_to = parent if algorithm.linked else NO_PARENT
         taken = algorithm.taken(len(memory) if algorithm.keeps is Keeps.NOISE else 0)
         rounding = algorithm.rounding(taken)

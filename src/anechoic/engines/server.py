@@ -8,6 +8,7 @@ import numpy as np
 
 from anechoic.algorithms.base import Algorithm, Query, State
 from anechoic.privacy.budget import Budget
+from anechoic.privacy.entropy import check_fine
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use
 from anechoic.privacy.noise import SERVER, NoiseSource
 from anechoic.records import Vector
@@ -60,6 +61,7 @@ class Server:
         shared = tuple(use._replace(sensitivity=use.sensitivity / participants) for use in uses)
         largest = np.asarray(algorithm.largest_sensitivity(query.phase) / participants)
         sigma = float(algorithm.scale(query.phase, np.asarray(number), largest))
+        check_fine(sigma, algorithm.unit if algorithm.setting.grid is not None else 0.0)
         parent = self.parent if algorithm.linked else NO_PARENT
         self.budget.charge(number, parent, sigma, shared)
         self.budget.forget(parent)

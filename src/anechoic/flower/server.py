@@ -158,7 +158,7 @@ def write_result(
         "rounds": coordinator.round,
         "left": {str(number): why for number, why in coordinator.gone.items()},
         "rho": highest,
-        "epsilon": epsilon(highest, 1e-5, Route.ZCDP) if highest else 0.0,
+        "epsilon": epsilon(highest, 1e-5, Route.WHOLE) if highest else 0.0,
         "delta": 1e-5,
         "spent": {str(number): value for number, value in spent.items()},
         "measured": measured,

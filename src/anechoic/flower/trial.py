@@ -202,7 +202,7 @@ def _proven(account: Account, budget: float, delta: float) -> dict[str, Any]:
         "releases": len(account.releases),
         "entrusted": account.entrusted,
         "rho": account.rho,
-        "epsilon": epsilon(account.rho, delta, Route.ZCDP) if account.rho else 0.0,
+        "epsilon": epsilon(account.rho, delta, Route.WHOLE) if account.rho else 0.0,
         "budget": budget,
         "checks": len(checks),
         "failed": [f"{check.name}: {check.detail}" for check in checks if not check.held],

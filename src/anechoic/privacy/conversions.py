@@ -1,7 +1,8 @@
 """Between ρ and what people ask for: (ε, δ), zCDP, Rényi orders and the scale of the noise.
 
 Throughout, ``rho`` is the paper's ρ: the guarantee is ρ²/2-zCDP. When all noise is continuous Gaussian it is also
-ρ-Gaussian-DP (μ = ρ), which is stronger. Which of the two holds decides which :class:`Route` to (ε, δ) is allowed.
+ρ-Gaussian-DP (μ = ρ), which is stronger; noise of whole numbers on a fine grid comes as near to that as makes no
+difference. Which of these holds decides which :class:`Route` to (ε, δ) is allowed.
 
 Every route is one function log δ(ρ, ε), increasing in ρ and decreasing in ε. All answers come from it, and all are
 rounded to the side that promises less privacy, never more.
@@ -18,20 +19,29 @@ import numpy.typing as npt
 
 from anechoic.errors import BadInput, positive, whole
 
+FINE = 256
+"""How many steps of its grid the deviation of a federation's noise has at least; coarser noise is refused."""
+
+SMOOTH = 3.0
+"""How many steps of that deviation it takes to make whole numbers of a continuous Gaussian, with its law."""
+
 
 class Route(StrEnum):
     """How ρ becomes (ε, δ); never more than the noise in use allows.
 
     ``EXACT`` needs continuous Gaussian noise in every release: δ(ε) = Φ(ρ/2 − ε/ρ) − e^ε Φ(−ρ/2 − ε/ρ), with equality
-    (Balle & Wang 2018). ``ZCDP`` holds for any ρ²/2-zCDP mechanism, discrete Gaussian noise included:
-    δ(ε) = min over α > 1 of e^{(α−1)(αρ²/2 − ε)} (1 − 1/α)^α / (α − 1) (Canonne, Kamath & Steinke 2020, Prop. 12).
-    ``PAPER`` is lem:dp_rdp, ε = ρ²/2 + ρ√(2 ln 1/δ): as general as ``ZCDP``, looser, there for comparison.
+    (Balle & Wang 2018). ``WHOLE`` needs discrete Gaussian noise of at least :data:`FINE` steps: ``EXACT`` with ρ one
+    part in 14,000 larger, or ``ZCDP`` where that is less (``docs/theory.md``, section 10). ``ZCDP`` holds for any
+    ρ²/2-zCDP mechanism, discrete Gaussian noise on any grid included: δ(ε) = min over α > 1 of
+    e^{(α−1)(αρ²/2 − ε)} (1 − 1/α)^α / (α − 1) (Canonne, Kamath & Steinke 2020, Prop. 12). ``PAPER`` is lem:dp_rdp,
+    ε = ρ²/2 + ρ√(2 ln 1/δ): as general as ``ZCDP``, looser, there for comparison.
 
-    >>> [f"{epsilon(4, 1e-5, route):.1f}" for route in Route]
-    ['24.4', '25.9', '27.2']
+    >>> [f"{epsilon(4, 1e-5, route):.2f}" for route in Route]
+    ['24.38', '24.38', '25.92', '27.19']
     """
 
     EXACT = "exact"
+    WHOLE = "whole"
     ZCDP = "zcdp"
     PAPER = "paper"
 
@@ -77,17 +87,18 @@ def best_guess(rho: float, route: Route | str = Route.EXACT) -> float:
     """Return how often anybody can be right at most who guesses which of two records is in the data.
 
     Before, each of the two was as likely as the other, so that 1/2 is no knowledge at all. Under ``EXACT`` it is
-    Φ(ρ/2), and some guess is that good. Otherwise it is a bound: the Kullback–Leibler divergence is at most ρ²/2, so
-    the total variation distance is at most ρ/2 (Pinsker) and √(1 − e^(−ρ²/2)) (Bretagnolle & Huber).
+    Φ(ρ/2), and some guess is that good; under ``WHOLE`` hardly more. Otherwise it is a bound: the Kullback–Leibler
+    divergence is at most ρ²/2, so the total variation distance is at most ρ/2 (Pinsker) and √(1 − e^(−ρ²/2))
+    (Bretagnolle & Huber).
 
     >>> print(f"{best_guess(0.5):.4f}", f"{best_guess(0.5, 'zcdp'):.4f}", best_guess(0), best_guess(math.inf))
     0.5987 0.6250 0.5 1.0
     """
     rho = _rho(rho)
-    if Route(route) is Route.EXACT:
+    if Route(route) in (Route.EXACT, Route.WHOLE):
         from scipy.special import ndtr
 
-        return float(ndtr(rho / 2))
+        return float(ndtr((rho if Route(route) is Route.EXACT else widened(rho)) / 2))
     return 0.5 + min(rho / 2, math.sqrt(-math.expm1(-rho * rho / 2))) / 2
 
 
@@ -111,6 +122,15 @@ def rho_for(epsilon: float, delta: float, route: Route | str = Route.EXACT) -> f
     if share < 1:
         share = _solve(lambda share: log_delta(share * most, epsilon) - target, share, 1.0)
     return _settle(share * most, -1, lambda value: _epsilon(value, target, log_delta) <= epsilon)
+
+
+def widened(rho: float, steps: float = FINE) -> float:
+    """Return the ρ of continuous noise that whole-number noise of ``steps`` grid steps, of ``rho``, can be made of.
+
+    >>> print(f"{widened(1):.6f}", f"{widened(1, 30):.6f}")
+    1.000069 1.005038
+    """
+    return rho / math.sqrt(1 - (SMOOTH / steps) ** 2)
 
 
 def zcdp(rho: float) -> float:
@@ -244,6 +264,15 @@ def _zcdp(rho: float, epsilon: float) -> float:
     return math.exp(u) * (alpha * rho * rho / 2 - epsilon) - alpha * float(np.logaddexp(0, -u)) - u
 
 
+def _whole(rho: float, epsilon: float) -> float:
+    """Return the lesser log δ of two theorems on discrete Gaussian noise that is fine.
+
+    What the first neglects, a factor of less than 1 + 10⁻⁵⁰ on probabilities, is within the rounding of ``_GUARD`` for
+    a ρ of 10⁻²⁰ or more, to which a lesser one is raised.
+    """
+    return min(_exact(widened(max(rho, 1e-20)), epsilon), _zcdp(rho, epsilon))
+
+
 def _paper(rho: float, epsilon: float) -> float:
     """Return log δ by lem:dp_rdp, solved for δ: −(ε/ρ − ρ/2)²/2, and nothing below ε = ρ²/2."""
     x = max(epsilon / rho - rho / 2, 0.0)
@@ -253,7 +282,7 @@ def _paper(rho: float, epsilon: float) -> float:
 def _log_delta(route: Route | str) -> Callable[[float, float], float]:
     """Return the route's log δ(ρ, ε), rounded up."""
     try:
-        formula = {Route.EXACT: _exact, Route.ZCDP: _zcdp, Route.PAPER: _paper}[Route(route)]
+        formula = {Route.EXACT: _exact, Route.WHOLE: _whole, Route.ZCDP: _zcdp, Route.PAPER: _paper}[Route(route)]
     except ValueError:
         raise BadInput(f"route must be one of {', '.join(Route)}, not {route!r}") from None
 

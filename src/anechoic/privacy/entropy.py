@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anechoic.errors import BadInput, MissingExtra
+from anechoic.errors import BadInput, MissingExtra, Refused
+from anechoic.privacy.conversions import FINE
 from anechoic.privacy.noise import NoiseSource
 from anechoic.records import Vector
 
@@ -44,6 +45,15 @@ class DiscreteGaussian(NoiseSource):
             part = drawn[start : start + CHUNK]
             part[:] = sample([0] * part.size)
         return drawn
+
+
+def check_fine(sigma: float, step: float) -> None:
+    """Refuse a grid that is so coarse that noise on it cannot count as continuous; see :class:`~.conversions.Route`."""
+    if 0 < sigma < FINE * step:
+        raise Refused(
+            f"a grid of {step:g} is too coarse for noise of {sigma:.4g}, which must be at least {FINE} steps: "
+            "choose a finer one"
+        )
 
 
 def check_exact(sigma: float) -> None:

@@ -38,7 +38,7 @@ class Policy:
         package's own :class:`~anechoic.privacy.staircase.Staircase`.
 
     >>> round(Policy(epsilon=2.5, delta=1e-5).budget, 4)
-    0.5689
+    0.612
     """
 
     rho: Positive | None = None
@@ -76,7 +76,7 @@ class Policy:
             return self.rho
         assert self.epsilon is not None
         assert self.delta is not None
-        return rho_for(self.epsilon, self.delta, Route.ZCDP)
+        return rho_for(self.epsilon, self.delta, Route.WHOLE)
 
     def hold(self, proposal: Proposal, rule: Algorithm) -> None:
         """Refuse a proposal that does not fit, with a sentence that says what would."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from anechoic.algorithms import Algorithm, Setting, find
 from anechoic.errors import BadInput
+from anechoic.privacy.conversions import FINE
 from anechoic.privacy.noise import ORDER
 from anechoic.privacy.schedules import CappedConstant, ScheduleName, named_schedule
 from anechoic.privacy.strategies import OWN, Cancelling, Independent, named_strategy
@@ -21,6 +22,9 @@ ROUNDING_SHARE = 2.0**-9
 """How much of a record's 2C/b the rounding to the grid adds at most, where the grid is not proposed.
 
 An eighth of it where noise is taken off in parts, which are rounded in every release."""
+
+LARGER = 64
+"""How many times the smallest shard another may hold, so that noise for it is still fine on a grid not proposed."""
 
 Many = Annotated[int, Limits(1, 1e9, "from 1 to a billion")]
 Rounds = Annotated[int, Limits(1, 1e7, "from 1 to ten million")]
@@ -61,7 +65,8 @@ class Proposal:
     sampling : str, optional
         'order', the only one there is in a federation: what secret sampling gains needs noise that is not whole.
     grid : float, optional
-        γ, a power of two by default, such that rounding to it hardly adds to what a record moves.
+        γ, a power of two by default, such that rounding to it hardly adds to what a record moves, and noise is many
+        steps. Machines refuse noise of fewer than 256.
     seed : int
         Decides who is asked first in each round. Not the noise: that comes from the machines' own entropy.
     """
@@ -155,7 +160,8 @@ class Proposal:
         exact = all(multiple.is_integer() for multiple in plain.taken(1))
         share = ROUNDING_SHARE if exact else ROUNDING_SHARE / 8
         smallest = 2 * plain.clip / plain.setting.records
-        return build(2.0 ** math.floor(math.log2(share * smallest / math.sqrt(problem.dimension))))
+        finest = min(share / math.sqrt(problem.dimension), 1 / (FINE * LARGER * self.rho))
+        return build(2.0 ** math.floor(math.log2(smallest * finest)))
 
     def binding(self, problem: Problem) -> str:
         """Return a digest of the settings and the problem: two runs that differ in anything differ in it."""

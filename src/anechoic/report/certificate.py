@@ -91,7 +91,8 @@ def _meaning(told: Statement) -> Iterator[Block]:
     columns = tuple(Column(f"δ = {significant(entry['delta'])}") for entry in told["epsilon"])
     by = {
         "exact": "the exact curve of Gaussian noise (Balle & Wang 2018)",
-        "zcdp": "zero-concentrated differential privacy, the route for noise of whole numbers (Canonne et al. 2020)",
+        "whole": "the exact curve of Gaussian noise (Balle & Wang 2018), which noise of whole numbers on a fine grid "
+        "meets but for one part in 14,000 of ρ (docs/theory.md, §10)",
     }[told["route"]]
     title = f"ρ = {significant(told['rho'], 4)}, that is {significant(told['zcdp'], 4)}-zCDP, as ε at several δ"
     if told["drawn"] is not None:

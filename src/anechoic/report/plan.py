@@ -45,8 +45,7 @@ def sentences(told: Mapping[str, Any]) -> list[str]:
         f"{settings['momentum']:g}, in a ball of diameter {significant(settings['diameter'])}; "
         f"the {settings['schedule']} schedule.",
         f"Every machine's messages are ρ = {told['rho']:.4g}, that is {told['zcdp']:.4g}-zCDP and "
-        f"(ε = {told['epsilon']:.3f}, δ = {told['delta']:g})-DP, for the replacement of one record; with "
-        f"the whole-number noise of a federation ε = {told['epsilon_whole_numbers']:.3f}.",
+        f"(ε = {told['epsilon']:.3f}, δ = {told['delta']:g})-DP, for the replacement of one record.",
         f"Noise in the model is expected to be {significant(told['noise_to_signal'])} of the signal, "
         f"{fixed(told['over_least'], 2)} times the least that could hide what these messages say.",
         f"It takes {_counted(costs['rounds'], 'round')} (about {significant(costs['seconds'])} s), "

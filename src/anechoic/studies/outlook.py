@@ -10,7 +10,7 @@ from anechoic.planning.costs import Limits
 from anechoic.planning.options import Option, options
 from anechoic.planning.rule import choose
 from anechoic.planning.situation import Situation
-from anechoic.privacy.conversions import Route, epsilon
+from anechoic.privacy.conversions import epsilon
 from anechoic.studies.experiment import Experiment, posed
 from anechoic.studies.planned import settings_of, situation_of
 from anechoic.studies.sources import NAMED
@@ -69,7 +69,6 @@ def outlook(situation: Situation, limits: Limits, delta: float) -> dict[str, Any
         "zcdp": situation.rho**2 / 2,
         "delta": delta,
         "epsilon": epsilon(situation.rho, delta),
-        "epsilon_whole_numbers": epsilon(situation.rho, delta, Route.ZCDP),
         "noise_to_signal": rows[0]["noise_to_signal"],
         "over_least": rows[0]["over_least"],
         "costs": {key: rows[0][key] for key in ("rounds", "passes", "bytes_up", "bytes_down", "gradients", "seconds")},

@@ -84,7 +84,7 @@ def statement(account: Account, budget: float | None = None, deltas: Sequence[fl
     proof, drawn = certify(account.ledger, account.machines), account.ledger.drawn
     worst = int(np.argmax(proof.spent)) if account.machines else 0
     rho = proof.rho
-    route = Route.EXACT if kind == "simulation" else Route.ZCDP
+    route = Route.EXACT if kind == "simulation" else Route.WHOLE
     private = math.isfinite(rho) and not account.entrusted
     told: dict[str, Any] = {
         "certificate": "anechoic certificate 1",
