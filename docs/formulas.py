@@ -22,7 +22,7 @@ MARK = "[\N{COMBINING TILDE}\N{COMBINING CIRCUMFLEX ACCENT}′²]?"
 BASE = rf"(?:(?<![A-Za-z]{{2}})[{LETTER}]|(?<![A-Za-z])(?:cap|max|min|sup)|\)){MARK}"
 """What carries an index: a letter that is not of a longer word, a word that stands for an operation, or a bracket."""
 
-BELOW = re.compile(rf"({BASE})_(?:{BRACED}|(none|[a-zα-ω\d]+|[A-Z]))")
+BELOW = re.compile(rf"({BASE})\\?_(?:{BRACED}|(none|[a-zα-ω\d]+|[A-Z]))")
 ABOVE = re.compile(rf"\^(?:{BRACED}|([−-]?(?:½|\d+(?:\.\d+)?|[a-zα-ω]+|[A-Z]|\([^()]*\))))")
 STAR = re.compile(r"(?<![a-z\d_*\\])(?<![A-Z]{2})([A-Za-z])\\?\*(?![\w*])")
 BLOCK = re.compile(r"(?<=<pre><code>).*?(?=</code></pre>)", re.DOTALL)
