@@ -61,10 +61,19 @@ audit: $(READY) ## Attack every algorithm that promises privacy; exit code 1 if 
 	for algorithm in noise-cancelling full-participation fresh-noise noisy-sgd momentum-sgd localized-minibatch \
 	  localized-accelerated trusted-server full-participation-trusted localized-minibatch-trusted; do \
 	  $(BIN)/anechoic audit --algorithm $$algorithm --out results/audit/$$algorithm || exit 1; done
+	$(BIN)/anechoic audit --strategy square-root --out results/audit/square-root
+	$(BIN)/anechoic audit --strategy banded:4 --schedule capped --out results/audit/banded
+	$(BIN)/anechoic audit --algorithm noisy-sgd --strategy optimised --out results/audit/optimised
+	$(BIN)/anechoic audit --algorithm momentum-sgd --whole-shards --out results/audit/whole-shards
+	$(BIN)/anechoic audit --algorithm momentum-sgd --strategy square-root --pooled --out results/audit/pooled
+	$(BIN)/anechoic audit --grid 0.000004 --out results/audit/whole-numbers
+	for sampling in poisson assigned; do $(BIN)/anechoic audit --algorithm noisy-sgd --sampling $$sampling \
+	  --runs 240000 --out results/audit/secret-$$sampling || exit 1; done
 	$(BIN)/anechoic audit --attack canaries --out results/audit/canaries
 	$(BIN)/anechoic audit --attack membership --algorithm noisy-sgd --rho 8 --out results/audit/membership
+	$(BIN)/python -m anechoic.report.markdown results docs/audit.md
 
-mutants-audit: $(READY) ## Break the code that releases on purpose; an audit must notice (about ten minutes)
+mutants-audit: $(READY) ## Break the code that releases on purpose; an audit must notice (a quarter of an hour)
 	$(BIN)/python -m tests.mutants.audits
 
 chaos: $(READY) ## Thousands of schedules of faults, and runs whose real processes are killed (about an hour)

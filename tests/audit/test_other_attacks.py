@@ -55,7 +55,7 @@ def test_an_outsider_learns_less_than_the_certificate_allows() -> None:
     )
     for found in (by_loss, by_model):
         assert not found.contradicted
-        assert found.rho_lower < 0.5 * found.rho_upper
+        assert found.epsilon_lower < 0.5 * found.epsilon_upper
     assert by_model.right > by_model.runs / 2
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from anechoic.algorithms import ALGORITHMS
 from anechoic.errors import BadInput
 from anechoic.report.markdown import MARKED, fill, tables
 from anechoic.studies import secrets
@@ -15,7 +16,8 @@ from anechoic.studies.contestants import CONTESTANTS
 from anechoic.studies.paper import cells
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("reproduction", "choosing", "comparing"))]
+FILLED = ("reproduction", "choosing", "comparing", "audit")
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in FILLED)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -29,6 +31,15 @@ def test_the_page_on_secret_sampling_is_that_of_its_numbers() -> None:
     made = ROOT / "results" / "sampling"
     rows = json.loads((made / "sampling.json").read_text(encoding="utf-8"))["rows"]
     assert secrets.table(rows) == (made / "sampling.md").read_text(encoding="utf-8")
+
+
+def test_the_committed_audits_are_of_every_private_algorithm_and_the_distinguisher_came_within_a_tenth() -> None:
+    audits = [json.loads(path.read_text("utf-8")) for path in (ROOT / "results" / "audit").glob("*/audit.json")]
+    assert {audit["target"]["algorithm"] for audit in audits} == {n for n, a in ALGORITHMS.items() if a.noise_by}
+    for found in (found for audit in audits for found in audit["attacks"]):
+        assert not found["contradicted"]
+        if found["attack"].startswith("distinguisher"):
+            assert found["epsilon_lower"] > 0.9 * found["epsilon_upper"]
 
 
 def test_an_unknown_table_is_refused() -> None:

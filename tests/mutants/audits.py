@@ -1,6 +1,6 @@
 """Break the code that releases, one way at a time, and demand that an audit notices.
 
-    .venv/bin/python -m tests.mutants.audits        (or: make mutants-audit; about ten minutes)
+    .venv/bin/python -m tests.mutants.audits        (or: make mutants-audit; about a quarter of an hour)
 
 The mutations are those of :mod:`tests.mutants.mutants` and some that only an audit is asked about. Each is applied to a
 copy of ``src``, and every audit below is carried out on that copy. An audit notices a mutation where its lower bound on
@@ -35,6 +35,8 @@ AUDITS: dict[str, tuple[str, dict[str, Any]]] = {
     "fresh noise": ("distinguisher", {"algorithm": "fresh-noise"}),
     "localised": ("distinguisher", {"algorithm": "localized-minibatch"}),
     "whole shards": ("distinguisher", {"algorithm": "momentum-sgd", "whole_shards": True}),
+    "drawn in secret": ("distinguisher", {"algorithm": "noisy-sgd", "sampling": "poisson"}),
+    "assigned in secret": ("distinguisher", {"algorithm": "momentum-sgd", "sampling": "assigned"}),
     "trusted server": ("distinguisher", {"algorithm": "trusted-server"}),
     "real machines": ("canaries", {"strategy": "square-root"}),
 }
@@ -70,6 +72,41 @@ MORE = (
         "privacy/staircase.py",
         "decide(sigma, distance, step, leading)",
         "decide(0.9 * sigma, distance, step, leading)",
+        (),
+    ),
+    Mutation(
+        "records are drawn in secret twice as often as the ledger says",
+        "privacy/sampling/poisson.py",
+        "random(size) < self.rate",
+        "random(size) < 2 * self.rate",
+        (),
+    ),
+    Mutation(
+        "the same records are drawn for every release",
+        "privacy/sampling/poisson.py",
+        "lots.generator(number)",
+        "lots.generator(1)",
+        (),
+    ),
+    Mutation(
+        "records take their slots in an order that everybody knows",
+        "privacy/sampling/assigned.py",
+        "lots.generator().integers(self.releases, size=size)",
+        "np.arange(size) % self.releases",
+        (),
+    ),
+    Mutation(
+        "all machines draw the same records",
+        "privacy/noise.py",
+        'generator(self.seed, "lots", self.machine, *number)',
+        'generator(self.seed, "lots", *number)',
+        (),
+    ),
+    Mutation(
+        "noise under a secret is 10 % smaller than fitted",
+        "algorithms/base.py",
+        "return calibrated(drawing, self.setting.rho)",
+        "return 0.9 * calibrated(drawing, self.setting.rho)",
         (),
     ),
     Mutation(

@@ -4,12 +4,13 @@ Each attack returns a :class:`Finding`: a lower bound on the privacy loss, with 
 upper bound, and checks of what must be so where the certificate is true.
 
 - :mod:`~anechoic.audit.distinguisher`: one record, from the server's seat, with queries and parents of its own choice;
-- :mod:`~anechoic.audit.seat`: one record, from another machine's seat, where the server is trusted;
+- :mod:`~anechoic.audit.seat`: one record, from other machines' seats, where the server is trusted;
 - :mod:`~anechoic.audit.canaries`: many records in one run, on real machines with stores;
 - :mod:`~anechoic.audit.membership`: one record, from the final model alone;
 - :mod:`~anechoic.audit.held`: what a machine's store must look like to its owner.
 
-What guesses prove is in :mod:`~anechoic.audit.evidence`, the law of the noise in :mod:`~anechoic.audit.law`.
+What guesses prove is in :mod:`~anechoic.audit.evidence` and :mod:`~anechoic.audit.promises`, the law of the noise in
+:mod:`~anechoic.audit.law`, and that of records that are drawn in secret in :mod:`~anechoic.audit.secret`.
 """
 
 from anechoic.audit.attacks import ATTACKS, carry_out

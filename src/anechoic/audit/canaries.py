@@ -21,6 +21,7 @@ from anechoic.audit.distinguisher import CERTIFIED, LEARNT, Played, Told, apart,
 from anechoic.audit.evidence import best_direction, one_run_epsilon, one_run_mu
 from anechoic.audit.findings import Check, Finding, Scores
 from anechoic.audit.held import check_stores
+from anechoic.audit.promises import Gaussian
 from anechoic.audit.seat import watch
 from anechoic.audit.target import Effort, Target, calls, forked, next_query, shard_of
 from anechoic.engines.machine import hash_of
@@ -47,10 +48,14 @@ AMPLE = 10.0
 def find_canaries(target: Target, effort: Effort, told: Told = lambda _: None) -> Finding:
     """Carry out the attack; ``effort.runs`` is the number of canaries, ``effort.together`` of those on one machine."""
     if find(target.algorithm).noise_by == "server":
-        return _judged("another machine's: the queries of one run", watch(target, effort, told), target, effort)
+        return _judged("other machines': the queries of one run", watch(target, effort, told), target, effort)
     if target.whole_shards:
         raise BadInput(
             "a federation's releases use fresh records, so there are no real machines to audit whole shards on"
+        )
+    if target.secret:
+        raise BadInput(
+            "records are drawn in secret in simulations alone, so there are no real machines to audit that on"
         )
     rule, proposal = _agreed(target, effort)
     parents = forked(calls(rule))
@@ -66,7 +71,8 @@ def find_canaries(target: Target, effort: Effort, told: Told = lambda _: None) -
 def _judged(seat: str, played: Played, target: Target, effort: Effort) -> Finding:
     """Learn from the first canaries, guess the surest of the others, and say what the guesses prove."""
     straight = find(target.algorithm).noise_by == "server"
-    promise, proven = promised(target.rho if straight else np.inf, played.ledgers)
+    route = Route.EXACT if straight else Route.WHOLE
+    promise, proven = promised(target.rho if straight else np.inf, played.ledgers, route)
     learnt = int(LEARNT * len(played.coins))
     known, coins = played.coins[:learnt], played.coins[learnt:]
     weights, border = best_direction(played.seen[:learnt][known == 0], played.seen[:learnt][known == 1])
@@ -81,8 +87,8 @@ def _judged(seat: str, played: Played, target: Target, effort: Effort) -> Findin
     return Finding(
         attack="canaries",
         seat=seat,
-        rho_upper=promise,
-        rho_lower=mu,
+        promise=promise,
+        proven=Gaussian(mu),
         epsilon_any=max(any_mechanism for _, any_mechanism, *_ in proofs),
         delta=effort.delta,
         confidence=effort.confidence,
@@ -90,7 +96,6 @@ def _judged(seat: str, played: Played, target: Target, effort: Effort) -> Findin
         right=right,
         checks=(proven, *played.checks),
         scores=Scores(ratings[coins == 0], ratings[coins == 1]),
-        route=Route.EXACT if straight else Route.WHOLE,
         told={"canaries": len(coins)},
     )
 
@@ -108,6 +113,8 @@ def _agreed(target: Target, effort: Effort) -> tuple[Algorithm, Proposal]:
         rho=target.rho,
         batch=like.setting.batch,
         records=like.setting.records,
+        releases=like.setting.releases,
+        pooled=target.pooled,
         schedule=target.schedule,
         strategy=target.strategy,
         grid=target.grid,

@@ -3,8 +3,9 @@
 In every game a machine, the one that a federation runs, holds one of two neighbouring data sets by the toss of a coin.
 The adversary asks it as a server that lies does: queries that the last message shapes and that push the record to its
 clip, parents as it likes. From the first games, whose coins it is told, it learns the linear rule that tells
-transcripts apart best; for Gaussian transcripts that is the likelihood ratio. Then it guesses the other coins. The
-ledger is read for what it claims and for nothing else.
+transcripts apart best; for Gaussian transcripts that is the likelihood ratio. Where records are drawn in secret, the
+likelihood ratio is not linear, and :mod:`~anechoic.audit.secret` has it. Then it guesses the other coins. The ledger is
+read for what it claims and for nothing else.
 
 A machine may play many games at once, with as many records that each show in a coordinate of their own. That is as
 many times quicker, and the same game as long as coordinates have nothing to do with each other, which is tested.
@@ -20,21 +21,27 @@ import numpy as np
 from scipy.special import ndtri
 
 from anechoic.algorithms.base import Algorithm, Keeps, Query
-from anechoic.audit.evidence import best_direction, epsilon_from_errors, mu_from_guesses
+from anechoic.audit.evidence import best_direction, epsilon_from_errors
 from anechoic.audit.findings import Check, Finding, Scores
 from anechoic.audit.law import ALIKE, LAW, check_law
+from anechoic.audit.promises import Gaussian, Secret
+from anechoic.audit.secret import check_drawing, rate
 from anechoic.audit.target import Effort, Ints, Target, calls, forked, next_query, shard_of, straight, unrolled
 from anechoic.engines.machine import Machine, hash_of
 from anechoic.errors import AnechoicError, Refused
 from anechoic.privacy.budget import ROUNDING, Budget
 from anechoic.privacy.certificate import certify
-from anechoic.privacy.conversions import Route
+from anechoic.privacy.conversions import Route, epsilon
 from anechoic.privacy.ledger import Floats, Ledger
-from anechoic.privacy.noise import NoiseSource, SeededGaussian, SeededWhole, generator
+from anechoic.privacy.noise import Lots, NoiseSource, SeededGaussian, SeededWhole, generator
+from anechoic.privacy.sampling import DELTA, calibrated
 from anechoic.records import Vector
 
 LEARNT = 0.2
 """Share of the games from which the adversary learns."""
+
+NEAR = 1e-3
+"""By how much, relatively, rounding may lift an ε above the one that noise was fitted to."""
 
 CERTIFIED = 8
 """How many machines are asked everything twice, and have their ledgers certified; the others' are alike."""
@@ -71,13 +78,21 @@ def distinguish(target: Target, effort: Effort, tree: str = "straight", told: To
     rule, together, doubt = target.rule(effort.together), effort.together, effort.doubt / 20
     parents = straight(calls(rule)) if tree == "straight" else forked(calls(rule))
     played = play(rule, parents, effort, told)
-    promise, proven = promised(target.rho if tree == "straight" else np.inf, played.ledgers)
+    route = Route.EXACT if target.grid is None else Route.WHOLE
+    promise, proven = promised(target.rho if tree == "straight" else np.inf, played.ledgers, route)
     checks = [proven, *played.checks, law_of(rule, played, len(parents), doubt), apart(played.silent, together, doubt)]
     if tree == "straight":
         checks.append(check_budget(target, len(parents), effort.seed))
     attack, seat = f"distinguisher, {tree}", "the server's: every message, and every query of its own choice"
-    route = Route.EXACT if target.grid is None else Route.WHOLE
-    return judged(attack, seat, played.coins, played.seen, promise, effort, checks, route)
+    ratings = None
+    if isinstance(promise, Secret):
+        told_of = played.ledgers[0]
+        length, sigma = float(told_of.uses.sensitivity[0]) / 2, float(told_of.releases.sigma[0])
+        shown = -played.seen  # the loss of a record falls towards its label
+        ratings = rate(promise.drawing, length / sigma, shown / sigma, played.coins, learnt(effort), together)
+        signed = shown * (2 * played.coins - 1)[:, None] / length
+        checks.append(check_drawing(promise.drawing, signed, together, doubt))
+    return judged(attack, seat, played.coins, played.seen, promise, effort, checks, ratings)
 
 
 def judged(
@@ -85,26 +100,30 @@ def judged(
     seat: str,
     coins: Ints,
     seen: Floats,
-    promise: float,
+    promise: Gaussian | Secret,
     effort: Effort,
     checks: Sequence[Check] = (),
-    route: Route = Route.EXACT,
+    ratings: Floats | None = None,
 ) -> Finding:
-    """Learn from the first games, guess in the others, and say what the guesses prove."""
-    delta, doubt = effort.delta, effort.doubt
-    learnt = int(LEARNT * len(coins))
-    weights, border = best_direction(seen[:learnt][coins[:learnt] == 0], seen[:learnt][coins[:learnt] == 1])
-    ratings = seen @ weights - border
-    sure = surest(ratings[:learnt][coins[:learnt] == 0], ratings[:learnt][coins[:learnt] == 1], delta, doubt)
-    coins, ratings = coins[learnt:], ratings[learnt:]
+    """Learn from the first games, guess in the others, and say what the guesses prove.
+
+    ``ratings`` are of all games, higher ones for the second record; by default those of the best linear rule.
+    """
+    delta, doubt, first = effort.delta, effort.doubt, learnt(effort)
+    known = coins[:first]
+    if ratings is None:
+        weights, border = best_direction(seen[:first][known == 0], seen[:first][known == 1])
+        ratings = seen @ weights - border
+    sure = surest(ratings[:first][known == 0], ratings[:first][known == 1], delta, doubt)
+    coins, ratings = coins[first:], ratings[first:]
     without, with_ = ratings[coins == 0], ratings[coins == 1]
     alarms, misses = int((without > sure).sum()), int((with_ <= sure).sum())
     right = int((without <= 0).sum() + (with_ > 0).sum())
     return Finding(
         attack=attack,
         seat=seat,
-        rho_upper=promise,
-        rho_lower=mu_from_guesses(right, len(coins), doubt),
+        promise=promise,
+        proven=promise.proven(right, len(coins), doubt),
         epsilon_any=epsilon_from_errors(alarms, len(without), misses, len(with_), delta, doubt),
         delta=delta,
         confidence=effort.confidence,
@@ -112,8 +131,12 @@ def judged(
         right=right,
         checks=tuple(checks),
         scores=Scores(without, with_),
-        route=route,
     )
+
+
+def learnt(effort: Effort) -> int:
+    """Return from how many games the adversary learns."""
+    return int(LEARNT * effort.runs)
 
 
 def surest(without: Floats, with_: Floats, delta: float, doubt: float) -> float:
@@ -137,8 +160,9 @@ def play(rule: Algorithm, parents: Sequence[int], effort: Effort, told: Told) ->
     ledgers: list[Ledger] = []
     unlike = 0
     for index in range(machines):
-        ledger, shard = Ledger(), shard_of(rule, coins[index])
-        machine = Machine(index, shard, rule, source(rule, seed, index), ledger, Budget(np.inf))
+        ledger, shard = Ledger(rule.setting.sampling), shard_of(rule, coins[index])
+        noise, lots = source(rule, seed, index), Lots(seed, index)
+        machine = Machine(index, shard, rule, noise, ledger, Budget(np.inf), lots=lots)
         twice, asked_before = index < CERTIFIED, []
         for place, parent in enumerate(parents):
             query = next_query(sent[index, place - 1] if place else None, place, rule.clip, rule.problem.dimension)
@@ -178,15 +202,23 @@ def source(rule: Algorithm, seed: int, machine: int) -> NoiseSource:
     return SeededGaussian(seed, machine) if rule.setting.grid is None else SeededWhole(seed, machine)
 
 
-def promised(rho: float, ledgers: Sequence[Ledger]) -> tuple[float, Check]:
-    """Return what was promised: ``rho``, which was asked for, or less where the ledgers prove less."""
+def promised(rho: float, ledgers: Sequence[Ledger], route: Route = Route.EXACT) -> tuple[Gaussian | Secret, Check]:
+    """Return what was promised: what was asked for, or less where the ledgers prove less."""
     name = "the ledger proves what was asked for"
+    drawing = ledgers[0].drawn
+    asked = Gaussian(rho, route) if drawing is None else Secret(drawing, calibrated(drawing, rho))
     try:
-        proven = max(certify(ledger, len(ledgers)).rho for ledger in ledgers)
+        proven = [certify(ledger, int(ledger.uses.owner.max(initial=0)) + 1) for ledger in ledgers]
     except AnechoicError as error:
-        return rho, Check(name, False, str(error))
-    told = f"ρ = {proven:.4g}" + (f", where ρ = {rho:.4g} was asked for" if np.isfinite(rho) else "")
-    return min(proven, rho), Check(name, proven <= rho * (1 + ROUNDING), told)
+        return asked, Check(name, False, str(error))
+    if isinstance(asked, Secret):
+        found = Secret(asked.drawing, min(certificate.noise for certificate in proven))
+        least, limit = found.epsilon(DELTA), epsilon(rho, DELTA)
+        check = Check(name, least <= limit * (1 + NEAR), f"ε = {least:.4g}, where {limit:.4g} was asked for")
+        return Secret(asked.drawing, max(found.noise, asked.noise)), check
+    spent = max(certificate.rho for certificate in proven)
+    told = f"ρ = {spent:.4g}" + (f", where ρ = {rho:.4g} was asked for" if np.isfinite(rho) else "")
+    return Gaussian(min(spent, rho), route), Check(name, spent <= rho * (1 + ROUNDING), told)
 
 
 def law_of(rule: Algorithm, played: Played, releases: int, doubt: float) -> Check:
@@ -237,8 +269,9 @@ def check_budget(target: Target, releases: int, seed: int) -> Check:
     """Ask machines with little budget for everything and once more, one draw of their noise failing on the way."""
     name, rule, told = "a budget is kept", target.rule(), []
     for share in (0.75, 1.0):
-        budget, ledger, shard = share * target.rho, Ledger(), shard_of(rule, np.zeros(1, np.int64))
-        machine = Machine(0, shard, rule, Failing(source(rule, seed, 0)), ledger, Budget(budget))
+        budget, ledger = share * rule.allowance, Ledger(rule.setting.sampling)
+        shard, noise = shard_of(rule, np.zeros(1, np.int64)), Failing(source(rule, seed, 0))
+        machine = Machine(0, shard, rule, noise, ledger, Budget(budget), lots=Lots(seed, 0))
         refused = last = 0
         for place in range(releases + 1):
             try:
@@ -249,7 +282,7 @@ def check_budget(target: Target, releases: int, seed: int) -> Check:
             spent = certify(ledger, 1).rho
         except AnechoicError as error:
             return Check(name, False, str(error))
-        told.append(f"ρ = {spent:.4g} of {budget:g} spent, {refused} of {releases + 1} questions refused")
+        told.append(f"ρ = {spent:.4g} of {budget:.4g} spent, {refused} of {releases + 1} questions refused")
         if spent > budget * (1 + ROUNDING):
             return Check(name, False, told[-1])
     return Check(name, True, "; ".join(told))

@@ -18,6 +18,15 @@ FINE = 1e-6
 """How near to its own border a bound that is searched for comes."""
 
 
+def rate_of(right: int, games: int, doubt: float) -> float:
+    """Return the lower bound of Clopper and Pearson on the probability of a right guess.
+
+    >>> round(rate_of(right=6915, games=10_000, doubt=0.001), 3)
+    0.677
+    """
+    return float(beta.ppf(doubt, right, games - right + 1)) if right else 0.0
+
+
 def mu_from_guesses(right: int, games: int, doubt: float) -> float:
     """Return μ such that a μ-GDP mechanism would have let so many of independent guesses be right only with ``doubt``.
 
@@ -27,9 +36,7 @@ def mu_from_guesses(right: int, games: int, doubt: float) -> float:
     >>> round(mu_from_guesses(right=6915, games=10_000, doubt=0.001), 3)
     0.919
     """
-    if not right:
-        return 0.0
-    return max(0.0, 2 * float(ndtri(beta.ppf(doubt, right, games - right + 1))))
+    return max(0.0, 2 * float(ndtri(rate_of(right, games, doubt))))
 
 
 def epsilon_from_errors(alarms: int, without: int, misses: int, with_: int, delta: float, doubt: float) -> float:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from anechoic.privacy.conversions import Route, epsilon
+from anechoic.audit.promises import Gaussian, Secret
 from anechoic.privacy.ledger import Floats
 
 
@@ -36,10 +37,10 @@ class Finding:
         Which attack.
     seat : str
         Who the adversary is, and what it sees.
-    rho_upper : float
-        The promise: the smaller of what was asked for and what the ledger proves.
-    rho_lower : float
-        What the attack proves, with ``confidence``, of a mechanism whose trade-off is that of some Gaussian.
+    promise : Gaussian or Secret
+        The promise: the better of what was asked for and what the ledger proves.
+    proven : Gaussian or Secret
+        What the attack proves, with ``confidence``, of a mechanism that is as the promise says but for the parameter.
     epsilon_any : float
         What the attack proves of ε at ``delta``, whatever the mechanism is.
     confidence : float
@@ -50,8 +51,8 @@ class Finding:
 
     attack: str
     seat: str
-    rho_upper: float
-    rho_lower: float
+    promise: Gaussian | Secret
+    proven: Gaussian | Secret
     epsilon_any: float
     delta: float
     confidence: float
@@ -59,18 +60,17 @@ class Finding:
     right: int
     checks: tuple[Check, ...] = ()
     scores: Scores | None = None
-    route: Route = Route.EXACT
     told: dict[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def epsilon_lower(self) -> float:
         """The larger of the two bounds on ε at ``delta``."""
-        return max(self.epsilon_any, epsilon(self.rho_lower, self.delta))
+        return max(self.epsilon_any, self.proven.epsilon(self.delta))
 
-    @property
+    @cached_property
     def epsilon_upper(self) -> float:
         """The promise as ε at ``delta``."""
-        return epsilon(self.rho_upper, self.delta, self.route)
+        return self.promise.epsilon(self.delta)
 
     @property
     def contradicted(self) -> bool:
@@ -88,8 +88,7 @@ class Finding:
             "runs": self.runs,
             "right": self.right,
             "epsilon_lower_any_mechanism": self.epsilon_any,
-            "rho_lower": self.rho_lower,
-            "rho_upper": self.rho_upper,
+            **dict(zip(self.promise.NAMES, (self.proven.told, self.promise.told), strict=True)),
             "seat": self.seat,
             "contradicted": self.contradicted,
             "checks": [check._asdict() for check in self.checks],

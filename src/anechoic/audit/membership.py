@@ -32,7 +32,7 @@ MACHINES, FEATURES = 4, 3
 def infer_membership(target: Target, effort: Effort, told: Told = lambda _: None) -> Iterator[Finding]:
     """Carry out the attack in both forms; ``effort.runs`` is the number of training runs."""
     many = find(target.algorithm).card.passes == "many"
-    size = target.batch * (1 if target.whole_shards else 2 if many else target.rounds)
+    size = target.batch * (1 if target.reads_again else 2 if many else target.rounds) * (2 if target.pooled else 1)
     rng = generator(effort.seed, "split")
     features = rng.standard_normal((MACHINES, size, FEATURES))
     features *= BOUND / np.linalg.norm(features, axis=2, keepdims=True)
@@ -52,19 +52,22 @@ def infer_membership(target: Target, effort: Effort, told: Told = lambda _: None
             participants=MACHINES,
             rounds=target.rounds,
             rho=target.rho,
-            batch=1 if many or target.whole_shards else target.batch,
+            batch=1 if many or (target.reads_again and not target.pooled) else target.batch,
             whole_shards=target.whole_shards,
             schedule=named_schedule(target.schedule, target.rounds, 1.0),
             strategy=named_strategy(target.strategy),
             grid=target.grid,
+            sampling=target.sampling,
+            releases=target.releases,
+            pooled=target.pooled,
             seed=effort.seed * effort.runs + index,
         )
         models[index] = run.model
-        ledgers = ledgers or [run.ledger] * MACHINES
+        ledgers = ledgers or [run.ledger]
         told(index + 1)
-    promise, proven = promised(target.rho, ledgers)
-    seat = "an outsider's: the final model, with shadow runs to learn from"
     route = Route.EXACT if target.grid is None else Route.WHOLE
+    promise, proven = promised(target.rho, ledgers, route)
+    seat = "an outsider's: the final model, with shadow runs to learn from"
     margins = (models @ wanted)[:, None]
-    yield judged("membership, by the record's loss", seat, coins, margins, promise, effort, [proven], route)
-    yield judged("membership, by the model", seat, coins, models, promise, effort, [proven], route)
+    yield judged("membership, by the record's loss", seat, coins, margins, promise, effort, [proven])
+    yield judged("membership, by the model", seat, coins, models, promise, effort, [proven])

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from anechoic.algorithms import Algorithm, Setting, find
 from anechoic.algorithms.base import Query
 from anechoic.errors import BadInput
+from anechoic.privacy.noise import ORDER
+from anechoic.privacy.sampling import named_drawing
 from anechoic.privacy.schedules import ScheduleName, named_schedule
 from anechoic.privacy.strategies import OWN, named_strategy
 from anechoic.problems import Ball, BinaryLogistic
@@ -27,6 +29,10 @@ LOUD = 1e6
 SILENT_CLIP, SMALL_STEP = 0.2, 1e-9
 """The clip and the step size where only an honest server asks: no gradient in the ball of diameter 2 is shorter, so
 clipping acts, and no step leaves the ball."""
+
+
+CROWD = 20
+"""Machines where phases end with a round that nobody sees: among so many, a victim need not be in that round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +53,10 @@ class Target:
         Whether every release uses all records of its machine again, which are ``batch`` then.
     grid : float, optional
         γ, for messages of whole numbers.
+    sampling : str
+        As in :func:`anechoic.train`; a machine plans for ``rounds`` releases of its ``batch`` records.
+    pooled : bool
+        Whether sums are divided by ``batch`` whatever the size of the shard, which is twice as large here.
     """
 
     algorithm: str = "noise-cancelling"
@@ -57,12 +67,29 @@ class Target:
     batch: Count = 2
     whole_shards: bool = False
     grid: Positive | None = None
+    sampling: str = ORDER
+    pooled: bool = False
 
     def __post_init__(self) -> None:
         check(self)
         if find(self.algorithm).noise_by is None:
             raise BadInput(f"{self.algorithm} promises no privacy, so there is nothing to audit")
         self.rule()
+
+    @property
+    def secret(self) -> bool:
+        """Whether a machine draws the records of its releases in secret."""
+        return self.sampling != ORDER
+
+    @property
+    def releases(self) -> int | None:
+        """How many releases a machine plans, where it must say so."""
+        return self.rounds if self.secret or self.pooled else None
+
+    @property
+    def reads_again(self) -> bool:
+        """Whether every release is of all its machine's records, or may be of any."""
+        return self.whole_shards or self.secret
 
     def rule(self, wanted: int = 1) -> Algorithm:
         """Return the algorithm, for a model in which ``wanted`` records of a batch have a coordinate of their own.
@@ -71,15 +98,17 @@ class Target:
         """
         kind = find(self.algorithm)
         phases, entrusted = kind.card.passes == "many", kind.noise_by == "server"
-        machines, batch = 2 if entrusted else 1, self.batch * wanted
+        participants, batch = 2 if entrusted else 1, self.batch * wanted
+        machines = CROWD if entrusted and phases else participants
+        size = batch if self.reads_again else 2 * batch if phases else batch * self.rounds
         return kind(
             Setting(
                 BinaryLogistic(2 * wanted, Ball(DIAMETER), bound=BOUND),
                 machines,
-                machines,
+                participants,
                 self.rounds,
-                batch if self.whole_shards else 2 * batch if phases else batch * self.rounds,
-                1 if phases or self.whole_shards else batch,
+                2 * size if self.pooled else size,
+                1 if phases or (self.reads_again and not self.pooled) else batch,
                 self.rho,
                 SILENT_CLIP if entrusted else None,
                 SMALL_STEP if entrusted else None,
@@ -87,6 +116,9 @@ class Target:
                 self.grid,
                 named_strategy(self.strategy),
                 whole_shards=self.whole_shards,
+                releases=self.releases,
+                pooled=self.pooled,
+                sampling=named_drawing(self.sampling, self.releases),
             )
         )
 

@@ -43,6 +43,12 @@ def command(
         bool | None, typer.Option("--whole-shards", help="Use all records of a machine in every release.")
     ] = None,
     grid: Annotated[float | None, typer.Option(help="γ, for messages of whole numbers.")] = None,
+    sampling: Annotated[
+        str | None, typer.Option(help="order, poisson or assigned: records that a machine draws in secret.")
+    ] = None,
+    pooled: Annotated[
+        bool | None, typer.Option("--pooled", help="Divide by --batch, whatever the size of a shard.")
+    ] = None,
     store: Annotated[
         list[Path] | None, typer.Option(help="The state directory of a machine, to check instead; may be repeated.")
     ] = None,
@@ -75,7 +81,14 @@ def command(
     if attack not in ATTACKS:
         raise unknown("attack", attack, ATTACKS)
     flags: dict[str, Any] = {"algorithm": algorithm, "strategy": strategy, "schedule": schedule, "rounds": rounds}
-    flags |= {"rho": rho, "batch": batch, "whole_shards": whole_shards, "grid": grid}
+    flags |= {
+        "rho": rho,
+        "batch": batch,
+        "whole_shards": whole_shards,
+        "grid": grid,
+        "sampling": sampling,
+        "pooled": pooled,
+    }
     target = build(Target, {name: value for name, value in flags.items() if value is not None})
     effort = Effort(runs=runs or ATTACKS[attack], together=together, delta=delta, confidence=confidence, seed=seed)
     with _progress(quiet=as_json) as progress:
@@ -130,18 +143,19 @@ def _content(target: Target, findings: list[Finding]) -> dict[str, Any]:
 
 def _show(target: Target, findings: list[Finding]) -> None:
     first = findings[0]
+    secretly = f", records drawn in secret ({target.sampling})" if target.secret else ""
     show_table(
-        f"{target.algorithm}, ρ = {target.rho:g} asked for, δ = {first.delta:g}, one record replaced; "
+        f"{target.algorithm}, ρ = {target.rho:g} asked for{secretly}, δ = {first.delta:g}, one record replaced; "
         f"each lower bound with confidence {first.confidence:g}",
-        ("attack", "ε ≥", "ε ≤ (certificate)", "ε ≥ (any mechanism)", "ρ ≥", "ρ ≤", "guesses", "right %"),
+        ("attack", "ε ≥", "ε ≤ (certificate)", "ε ≥ (any mechanism)", "proven", "promised", "guesses", "right %"),
         [
             (
                 finding.attack,
                 f"{finding.epsilon_lower:.3f}",
                 f"{finding.epsilon_upper:.3f}",
                 f"{finding.epsilon_any:.3f}",
-                f"{finding.rho_lower:.4f}",
-                f"{finding.rho_upper:.4f}",
+                str(finding.proven),
+                str(finding.promise),
                 f"{finding.runs:,}",
                 f"{100 * finding.right / finding.runs:.1f}",
             )
@@ -164,7 +178,7 @@ def _write(out: Path, content: dict[str, Any], findings: list[Finding]) -> None:
     write_json(out / "audit.json", {"created": datetime.now(UTC).date().isoformat(), "versions": versions(), **content})
     for finding in findings:
         if measured := finding.curve():
-            picture = tradeoff(finding.attack, finding.rho_upper, finding.rho_lower, measured)
+            picture = tradeoff(finding.attack, finding.promise, finding.proven, measured)
             write_whole(out / f"{finding.attack.replace(', ', '-').replace(' ', '-')}.svg", standalone(picture))
 
 

@@ -1,26 +1,29 @@
-"""The picture of an audit: the errors that an adversary made, beside those that the certificate says it must make."""
+"""What audits found: the picture of the errors that an adversary made, and a table of several audits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
+from anechoic.audit.promises import Gaussian, Secret
 from anechoic.report.lines import Axis, Lines, Series
 from anechoic.report.svg import BOUND, THEORY
 
 ALARMS = np.linspace(0.001, 0.999, 200)
 
 
-def tradeoff(attack: str, rho: float, proven: float, measured: Sequence[tuple[float, float]]) -> Lines:
-    """Return the trade-off between both kinds of error, guaranteed for ρ, proven of it, and measured.
+def tradeoff(
+    attack: str, promise: Gaussian | Secret, proven: Gaussian | Secret, measured: Sequence[tuple[float, float]]
+) -> Lines:
+    """Return the trade-off between both kinds of error, guaranteed by the promise, proven of it, and measured.
 
     Whatever lies below the guaranteed curve would contradict the certificate; guessing blindly is on the diagonal.
     """
 
-    def gaussian(name: str, mu: float, look: int) -> Series:
-        return Series(name=name, look=look, x=tuple(ALARMS), y=tuple(ndtr(ndtri(1 - ALARMS) - mu)), bare=True)
+    def curve(name: str, of: Gaussian | Secret, look: int) -> Series:
+        return Series(name=f"{name} {of}", look=look, x=tuple(ALARMS), y=tuple(of.misses(ALARMS)), bare=True)
 
     alarms, misses = zip(*measured, strict=True)
     return Lines(
@@ -29,7 +32,26 @@ def tradeoff(attack: str, rho: float, proven: float, measured: Sequence[tuple[fl
         y=Axis("share of misses", within=(0.0, 1.0)),
         series=(
             Series(name="measured", look=0, x=alarms, y=misses, bare=True),
-            gaussian(f"guaranteed: no adversary is below, ρ = {rho:.3g}", rho, BOUND),
-            gaussian(f"proven of this attack: ρ ≥ {proven:.3g}", proven, THEORY),
+            curve("guaranteed: no adversary is below,", promise, BOUND),
+            curve("proven of this attack:", proven, THEORY),
         ),
     )
+
+
+def nearness(audits: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return the head and the rows of a table of audits by name: how near each attack comes to its certificate."""
+    head = ["audit", "attack", "ε ≥", "ε ≤", "of it, %", "ε ≥, any mechanism", "guesses"]
+    rows = [
+        [
+            name,
+            found["attack"],
+            f"{found['epsilon_lower']:.2f}",
+            f"{found['epsilon_upper']:.2f}",
+            f"{100 * found['epsilon_lower'] / found['epsilon_upper']:.0f}",
+            f"{found['epsilon_lower_any_mechanism']:.2f}",
+            f"{found['runs']:,}",
+        ]
+        for name, audit in audits.items()
+        for found in audit["attacks"]
+    ]
+    return head, rows

@@ -4,7 +4,7 @@
 
 A page marks where a table goes: ``<!-- table NAME -->`` and, some lines further down, ``<!-- end -->``. What stands
 between them is replaced. Names are accuracy, differences, left, time, cost, choices, "study NAME", "defaults SPLIT",
-"defaults in short", "planned settings", and of a comparison "comparison" and "comparison costs RHO".
+"defaults in short", "planned settings", of a comparison "comparison" and "comparison costs RHO", and "audits".
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 from anechoic.errors import unknown
 from anechoic.files import write_whole
+from anechoic.report.audit import nearness
 from anechoic.report.words import name
 from anechoic.studies.defaults import goal
 from anechoic.studies.paper import ALGORITHMS
@@ -237,6 +238,8 @@ def tables(results: Path) -> dict[str, str]:
     splits = dict.fromkeys(row["split"] for row in content["rows"])
     made |= {f"defaults {split}": defaults(content, split) for split in splits}
     made |= {"defaults in short": defaults_in_short(content), "planned settings": planned_settings(content)}
+    found = {path.parent.name: json.loads(path.read_text("utf-8")) for path in results.glob("audit/*/audit.json")}
+    made["audits"] = _table(*nearness(dict(sorted(found.items()))))
     return made
 
 
