@@ -19,12 +19,20 @@ from mkdocs.structure.files import File, Files
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 FOREIGN = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|data):`~?(?:[\w.]*\.)?(\w+)`")
+NUMBERED = re.compile(r"(\]\([^)#\s]*#)(?=\d)")
 DOCTEST = re.compile(r"^>>> ", re.MULTILINE)
 
 
 def _target(page: str, link: str) -> str:
     """Return where a link of a page leads, from ``docs/``."""
     return os.path.normpath(PurePosixPath(page).parent / link)
+
+
+def on_config(config: Any) -> Any:
+    """Let no heading's name begin with a digit: no script may look for such a one, and the theme's stop at it."""
+    plain = config.mdx_configs["toc"]["slugify"]
+    config.mdx_configs["toc"]["slugify"] = lambda words, sep: re.sub(r"^(?=\d)", "s-", plain(words, sep))
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -53,7 +61,7 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
         there = os.path.relpath(name, PurePosixPath(at).parent)
         return f"[{found[1]}]({there}{found[3] or ''})"
 
-    return LINK.sub(link, markdown)
+    return LINK.sub(link, NUMBERED.sub(r"\1s-", markdown))
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
