@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import stat
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from anechoic.errors import BadInput
+from anechoic.flower.approved import digest_of
 from anechoic.flower.commands import Value, config_text, listens
 from anechoic.flower.credentials import KeyPair, find_credentials, make_credentials, make_key_pair
 from anechoic.flower.launch import Deployment, launch
@@ -79,9 +81,11 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def deployment(tmp_path_factory: pytest.TempPathFactory, app: Path) -> Iterator[Deployment]:
+    """The machines' owners have approved ``app``; a copy of it, since approval must hold for the same code anywhere."""
     directory = tmp_path_factory.mktemp("federation")
-    with launch(2, directory, node_configs=[{"number": 40}, {"number": 2}]) as running:
+    copy = shutil.copytree(app, tmp_path_factory.mktemp("owners") / "read")
+    with launch(2, directory, node_configs=[{"number": 40}, {"number": 2}], approved=copy) as running:
         yield running
         members = [running.superlink.pid, *running.superlink.children()]
         members += [pid for node in running.nodes if node.alive for pid in [node.process.pid, *node.process.children()]]
@@ -95,6 +99,22 @@ def test_a_run_sums_what_the_machines_answer(app: Path, deployment: Deployment) 
     assert "the sum is 42" in list(run.follow(seconds=60))
     run.check()
     assert run.facts()["network-traffic"]["total-bytes"] > 0
+
+
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
+def test_code_that_no_owner_has_approved_does_not_run(app: Path, deployment: Deployment, tmp_path: Path) -> None:
+    """A server sends the same app with a line more, which would leave a mark on the machine."""
+    mark, other = tmp_path / "it-ran", tmp_path / "other"
+    shutil.copytree(app, other)
+    client = other / "trivial" / "client.py"
+    client.write_text(f"open({str(mark)!r}, 'w').close()\n" + client.read_text())
+    run = deployment.submit(other)
+    assert run.wait(seconds=60) == "finished:failed"
+    assert not mark.exists()
+    written = deployment.nodes[0].process.written()
+    assert f"an app was refused that this machine's owner has not approved: sha256 {digest_of(other)}" in written
+    again = deployment.submit(app)
+    assert "the sum is 42" in list(again.follow(seconds=60))
 
 
 def test_a_server_app_that_fails_makes_the_run_fail(app: Path, deployment: Deployment) -> None:

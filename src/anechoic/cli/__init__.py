@@ -22,6 +22,7 @@ from anechoic.cli import (
     report,
     reproduce,
     study,
+    supernode,
     train,
 )
 from anechoic.cli.output import PlainHelp
@@ -32,6 +33,7 @@ COMMANDS = (
     plan,
     train,
     federate,
+    supernode,
     evaluate,
     report,
     certificate,
@@ -52,7 +54,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for module in COMMANDS:
-    app.command(module.__name__.rpartition(".")[2], cls=PlainHelp, epilog=module.EXAMPLES)(module.command)
+    name, settings = module.__name__.rpartition(".")[2], getattr(module, "CONTEXT", None)
+    app.command(name, cls=PlainHelp, epilog=module.EXAMPLES, context_settings=settings)(module.command)
 
 app.add_typer(ledger.app, name="ledger")
 

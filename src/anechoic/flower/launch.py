@@ -41,6 +41,7 @@ def launch(
     *,
     node_configs: Sequence[Mapping[str, Value]] | None = None,
     environment: Mapping[str, str] | None = None,
+    approved: Path | None = None,
 ) -> Iterator[Deployment]:
     """Run a federation on this computer for as long as the ``with`` block lasts.
 
@@ -59,6 +60,8 @@ def launch(
         What each SuperNode's ``context.node_config`` holds beside ``partition-id`` and ``num-partitions``.
     environment : mapping, optional
         Variables for all processes, beside those of this one.
+    approved : Path, optional
+        The only app whose code the machines run; any that is submitted, where it is left out.
 
     Examples
     --------
@@ -70,7 +73,7 @@ def launch(
                 print(line)
             run.check()
     """
-    deployment = Deployment(machines, directory, node_configs, environment or {})
+    deployment = Deployment(machines, directory, node_configs, environment or {}, approved)
     with _terminable():
         try:
             deployment.start()
@@ -88,6 +91,7 @@ class Deployment:
         directory: Path,
         node_configs: Sequence[Mapping[str, Value]] | None,
         variables: Mapping[str, str],
+        approved: Path | None = None,
     ) -> None:
         configs = [{} for _ in range(whole("machines", machines))] if node_configs is None else node_configs
         if len(configs) != machines:
@@ -102,6 +106,7 @@ class Deployment:
         self.runs: list[Run] = []
         self._configs = configs
         self._variables = dict(variables)
+        self._approved = None if approved is None else approved.absolute()
         self._credentials: Credentials | None = None
         self._superlink: Process | None = None
         self._guard: Guard | None = None
@@ -247,7 +252,7 @@ class Deployment:
 
     def _node(self, name: str, pair: KeyPair, config: Mapping[str, Value]) -> SuperNode:
         directory = self.directory / name
-        place = Place(directory, f"{HOST}:{self.port}", self.credentials.authority, self._variables)
+        place = Place(directory, f"{HOST}:{self.port}", self.credentials.authority, self._variables, self._approved)
         return SuperNode(name, pair, config, place)
 
     def _register(self) -> None:

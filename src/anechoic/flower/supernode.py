@@ -32,6 +32,8 @@ class Place:
     superlink: str
     authority: Path
     environment: Mapping[str, str]
+    approved: Path | None = None
+    """The only app that it runs; any, if there is none."""
 
 
 class SuperNode:
@@ -88,7 +90,10 @@ class SuperNode:
                 return
             if self._process is not None:
                 self._process.kill()
-            words = [program("flower-supernode"), "--superlink", self._place.superlink]
+            words = [program("flower-supernode")]
+            if self._place.approved is not None:
+                words = [program("anechoic"), "supernode", "--app", str(self._place.approved)]
+            words += ["--superlink", self._place.superlink]
             words += ["--root-certificates", str(self._place.authority)]
             words += ["--auth-supernode-private-key", str(self.keys.private)]
             words += ["--host", HOST, "--port", str(free_port()), "--node-config", config_text(self.config)]

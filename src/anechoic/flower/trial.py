@@ -152,9 +152,8 @@ def run(directory: Path, *, resume: bool, answer_seconds: float) -> Generator[Ev
         raise BadInput(f"{directory} holds a federation that has begun: resume it, or choose another directory")
     places = [directory / f"machine-{number}" for number in range(proposal.machines)]
     began = time.monotonic()
-    with launch(
-        proposal.machines, directory, node_configs=[{"state-dir": str(place)} for place in places]
-    ) as deployment:
+    configs = [{"state-dir": str(place)} for place in places]
+    with launch(proposal.machines, directory, node_configs=configs, approved=directory / APP) as deployment:
         machine_of = {node.node_id: place for place, node in enumerate(deployment.nodes)}
         yield {"event": "up", "machines": proposal.machines, "seconds": time.monotonic() - began}
         settings: dict[str, Value] = {"server-dir": str(directory / SERVER), "answer-seconds": answer_seconds}
