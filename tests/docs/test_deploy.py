@@ -39,10 +39,12 @@ def test_the_service_files_are_whole_and_every_flag_is_flowers() -> None:
         unit.optionxform = str  # type: ignore[assignment, method-assign]
         unit.read_string(block.replace("\\\n", ""))
         assert set(unit.sections()) == {"Unit", "Service", "Install"}
-        command = unit["Service"]["ExecStart"].split()[0]
+        command = unit["Service"]["ExecStart"].removeprefix("/opt/anechoic/bin/")
         own = (ROOT / "src" / "anechoic" / "flower").glob("*.py")
         told = "".join(path.read_text(encoding="utf-8") for path in own)
-        assert command.startswith("/opt/anechoic/bin/flower-super")
+        assert command.startswith(
+            ("/opt/anechoic/bin/flower-superlink ", "/opt/anechoic/bin/anechoic supernode --app ")
+        )
         assert not [flag for flag in re.findall(r" (--[a-z-]+)", block) if f'"{flag}"' not in told]
 
 
