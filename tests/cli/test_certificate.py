@@ -59,12 +59,23 @@ def test_a_machines_certificate_says_what_its_ledger_proves(tmp_path: Path, anec
     assert found["left"] == math.sqrt(2.5**2 - rho**2)
     assert [line["release"] for line in found["course"]] == list(range(1, releases + 1))
     assert found["course"][-1]["rho"] == rho
+    assert found["allowed"] == [epsilon(2.5, entry["delta"], Route.WHOLE) for entry in found["epsilon"]]
+    assert "its owner’s budget: (ε" in page
     shown = re.search(r"ε\s=\s([\d.]+)", page)
     assert shown is not None
     assert epsilon(rho, 1e-5, Route.WHOLE) <= float(shown[1]) < epsilon(rho, 1e-5, Route.WHOLE) + 1e-3
     assert found["chain"]["digest"] in page
     assert page.count("<svg") == page.count("</svg>") >= 2
     assert page.count("<desc") == 2
+
+
+def test_a_sheet_without_a_policy_says_that_it_does_not_know_the_budget(tmp_path: Path, anechoic: Command) -> None:
+    """Towards a server that chooses by what it was sent when to ask, what was spent is no guarantee."""
+    ran(tmp_path, "noise-cancelling")
+    anechoic("certificate", "machine0")
+    assert told(tmp_path)["allowed"] == []
+    page = (tmp_path / "certificate.html").read_text("utf-8")
+    assert "the budget in its owner’s policy (this sheet was made without --policy)" in page
 
 
 def test_nothing_in_it_is_secret(tmp_path: Path, anechoic: Command) -> None:
@@ -128,6 +139,7 @@ def test_a_simulated_run_is_certified_as_what_it_is(algorithm: str, tmp_path: Pa
         assert found["epsilon"][1]["epsilon"] == epsilon(rho, 1e-5, Route.EXACT)
         assert math.isclose(found["course"][-1]["rho"], rho)
         assert "the run itself protects nobody" in page
+        assert "<title>Certificate of a simulation</title>" in page
     assert anechoic("certificate", "run", "--against", "certificate.json")[0] == 0
     lines = (tmp_path / "run" / "ledger.csv").read_text().splitlines(keepends=True)
     (tmp_path / "run" / "ledger.csv").write_text("".join(lines[:-1]))
@@ -180,6 +192,8 @@ LIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "fewer releases": lambda sheet: sheet.update(releases=1),
     "more releases": lambda sheet: sheet.update(releases=10**30),
     "fewer records": lambda sheet: sheet.update(records=1),
+    "a smaller budget": lambda sheet: sheet.update(allowed=[0.1] * 4),
+    "no word of the budget": lambda sheet: sheet.pop("allowed"),
     "more left": lambda sheet: sheet.update(left=2.0),
     "a budget that is none": lambda sheet: sheet.update(budget=1e300, left=1e300),
     "another picture": lambda sheet: sheet["course"][0].update(sigma=99.0),

@@ -148,10 +148,11 @@ class Tab:
         sent = self._browser.events(self._session, "Network.requestWillBeSent")
         return [event["request"]["url"] for event in sent]
 
-    def pdf(self) -> bytes:
-        """Print the page on A4."""
+    def pdf(self, inches: tuple[float, float] = (8.27, 11.69)) -> bytes:
+        """Print the page on paper of a size, A4 if none is given."""
+        width, height = inches
         answer = self._browser.ask(
-            "Page.printToPDF", self._session, paperWidth=8.27, paperHeight=11.69, preferCSSPageSize=True
+            "Page.printToPDF", self._session, paperWidth=width, paperHeight=height, preferCSSPageSize=True
         )
         return base64.b64decode(answer["data"])
 

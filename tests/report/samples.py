@@ -328,6 +328,7 @@ def statement() -> dict[str, Any]:
         "drawn": None,
         "best_guess": 0.81,
         "budget": 2.5,
+        "allowed": [14.0 - 100 * delta for delta in (1e-3, 1e-5, 1e-7, 1e-9)],
         "left": 2.074,
         "course": course,
         "worst_machine": None,

@@ -90,6 +90,7 @@ def test_a_report_prints_in_light_with_nothing_cut_off(chromium: Chromium, repor
 def test_a_certificate_prints_on_one_sheet(chromium: Chromium, reports: Path) -> None:
     tab = chromium.visit((reports / "certificate.html").as_uri(), width=A4, media="print")
     assert len(re.findall(rb"/Type\s*/Page\b", tab.pdf())) == 1
+    assert len(re.findall(rb"/Type\s*/Page\b", tab.pdf((8.5, 11.0)))) == 1
     tab = chromium.visit((reports / "reproduction.html").as_uri(), width=A4, media="print")
     assert len(re.findall(rb"/Type\s*/Page\b", tab.pdf())) > 1
 

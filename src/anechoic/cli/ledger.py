@@ -166,7 +166,8 @@ def _sentence(told: dict[str, Any], account: Account) -> str:
     )
     if "budget" in told:
         text += (
-            f"\nBudget: ρ = {told['budget']:.4f}, of which ρ = {told['left']:.4f} is left for what builds on it all."
+            f"\nBudget: ρ = {told['budget']:.4f}, of which ρ = {told['left']:.4f} is left for what builds on it all "
+            "(the squares add up)."
         )
     return text
 

@@ -21,7 +21,7 @@ def page(told: Statement, file: str = "certificate.json") -> Page:
     """Return the sheet for a statement of :mod:`anechoic.studies.statement`; ``file`` is where that is as JSON."""
     who = "" if told["identity"] is None else f"machine {told['identity']}, "
     return Page(
-        title="Certificate of privacy",
+        title="Certificate of a simulation" if told["kind"] == "simulation" else "Certificate of privacy",
         byline=f"{who}run “{told['run']}”, {name(str(told['algorithm']))}; issued {moment(told['issued'])}",
         summary=tuple(_summary(told)),
         sections=tuple(_sections(told, file)),
@@ -64,6 +64,8 @@ def _summary(told: Statement) -> Iterator[str]:
         f"{subject} is (ε = {_epsilon(first['epsilon'])}, δ = {significant(first['delta'])})-differentially private "
         f"for the replacement of one record. This holds towards {towards}."
     )
+    if told["kind"] == "machine":
+        yield _beforehand(told)
     if told["drawn"] is not None:
         yield (
             "It counts on a secret: which of its records a machine drew for each release, nobody else knows. Towards "
@@ -79,6 +81,19 @@ def _summary(told: Statement) -> Iterator[str]:
             "This is a simulation: its noise came from a seed, and who knows the seed can take the noise off. The "
             "figures are those of a run whose noise nobody could draw again; the run itself protects nobody."
         )
+
+
+def _beforehand(told: Statement) -> str:
+    """Say of what kind of server the guarantee is true, and what is true of every other."""
+    held = (
+        "the budget in its owner's policy (this sheet was made without --policy)"
+        if told["budget"] is None
+        else f"its owner's budget: (ε = {_epsilon(told['allowed'][1])}, δ = {significant(told['epsilon'][1]['delta'])})"
+    )
+    return (
+        "This is so if the server settled beforehand when and how often to ask. Towards one that decides it by what it "
+        f"was sent, the guarantee is {held}, beyond which the machine sends nothing."
+    )
 
 
 def _meaning(told: Statement) -> Iterator[Block]:
@@ -98,14 +113,16 @@ def _meaning(told: Statement) -> Iterator[Block]:
     if told["drawn"] is not None:
         title = "ε at several δ, as long as nobody knows which records were drawn"
         by = "numerical composition over all that may have been drawn (docs/theory.md, §11)"
+    rows = [("ε of all that was let out", *(_epsilon(entry["epsilon"]) for entry in told["epsilon"]))]
     budget = ""
     if told["budget"] is not None:
-        left = significant(told["left"], 4)
-        budget = f" The owner's budget is ρ = {significant(told['budget'], 4)}, of which ρ = {left} is left."
+        spent, whole, left = (significant(told[name], 4) for name in ("rho", "budget", "left"))
+        rows.append(("ε of the owner's budget", *map(_epsilon, told["allowed"])))
+        budget = f" Of the budget ρ = {whole} is left ρ = {left}, as squares add up: {spent}² + {left}² = {whole}²."
     yield Table(
         title=title,
         columns=(Column("", number=False), *columns),
-        rows=(("ε", *(_epsilon(entry["epsilon"]) for entry in told["epsilon"])),),
+        rows=tuple(rows),
         note=f"By {by}, rounded up. δ is to be far below one in the number of records.{budget}",
     )
 
@@ -158,8 +175,8 @@ def _assumptions(told: Statement) -> Iterator[str]:
         )
     written = "" if told["kind"] == "simulation" else ", and every release was written down before it was sent"
     yield (
-        "Nothing is assumed about the records, the model or the server: each record's contribution was clipped before "
-        f"the noise was added{written}."
+        "Nothing is assumed about the records, the model or what the server asks: each record's contribution was "
+        f"clipped before the noise was added{written}."
     )
     adds = "their ρ² add up" if told["drawn"] is None else "their ε add up, and their δ"
     yield (
@@ -174,12 +191,11 @@ def _verification(told: Statement, file: str) -> Iterator[Block]:
         yield Code(f"anechoic certificate {place} --against {sheet}")
     else:
         yield Code(f"anechoic ledger verify {place} --certificate {sheet}")
-    proof = (
-        "" if told["kind"] == "simulation" else "proves ρ again by two computations, that no release is missing, and "
-    )
+    proof = "" if told["kind"] == "simulation" else "proves ρ again by two computations, "
     yield Text(
-        f"This {proof}holds the ledger against this certificate. Each of its {_counted(told['chain']['rows'], 'row')} "
-        "has a digest (SHA-256) that holds the one before, so that a change to any of them changes the last:"
+        f"This {proof}holds the ledger against {file}, and prints its figures, to be compared with those above. Each "
+        f"of its {_counted(told['chain']['rows'], 'row')} has a digest (SHA-256) that holds the one before, so "
+        "that a change to any of them changes the last:"
     )
     yield Code(str(told["chain"]["digest"]))
     versions = ", ".join(f"{software} {version}" for software, version in told["versions"].items())

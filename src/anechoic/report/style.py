@@ -56,7 +56,7 @@ tbody th:first-child,thead th:first-child{position:sticky;left:0;background:var(
 tbody th.group{position:static;background:var(--shade)}
 }
 @media print{
-@page{margin:16mm 14mm}
+@page{margin:16mm 14mm}@page sheet{margin:12mm 14mm}
 :root{color-scheme:light}
 html{font-size:10pt}body{font-size:1rem}main{max-width:none;padding:0}nav{display:none}
 h2{margin-top:1.5rem;break-after:avoid}
@@ -74,6 +74,7 @@ details::details-content{content-visibility:visible;block-size:auto}
 .brief{font-size:9pt;line-height:1.38}.brief .byline,.brief figcaption,.brief table{font-size:8pt}.brief .summary{font-size:10pt}
 .brief h1{font-size:16pt;margin:0 0 .2rem}.brief h2{font-size:10.5pt;margin:.6rem 0 .2rem;padding-top:.3rem}
 .brief p,.brief .items,.brief pre{margin:.25rem 0}.brief figure{margin:.4rem 0}.brief figcaption{margin-bottom:.2rem}
+.brief{page:sheet}.brief .panels{max-width:14cm}.brief .key{font-size:8pt}
 .brief pre{font-size:8pt;padding:.25rem .5rem}.brief .items li{margin:.1rem 0}
 }
 """

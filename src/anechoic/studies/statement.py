@@ -14,7 +14,7 @@ import numpy as np
 from anechoic.algorithms import find
 from anechoic.errors import AnechoicError, BadInput
 from anechoic.privacy.certificate import certify
-from anechoic.privacy.conversions import Route, best_guess, zcdp
+from anechoic.privacy.conversions import Route, best_guess, epsilon, zcdp
 from anechoic.privacy.ledger import Ledger, Releases, Uses
 from anechoic.protocol.fingerprint import compare, seal
 from anechoic.protocol.inspection import Account, Check, inspect
@@ -107,6 +107,7 @@ def statement(account: Account, budget: float | None = None, deltas: Sequence[fl
         "drawn": None if drawn is None else str(drawn),
         "best_guess": best_guess(rho, route) if private else 1.0,
         "budget": budget,
+        "allowed": [] if budget is None or not private else [epsilon(budget, delta, route) for delta in deltas],
         "left": math.sqrt(max(0.0, budget**2 - rho**2)) if private and budget is not None else None,
         "course": course(account.ledger, worst) if private else [],
         "worst_machine": worst if account.machines > 1 else None,
@@ -145,7 +146,12 @@ def _figures(account: Account, certificate: Mapping[str, Any]) -> Check:
         if not _covers(said, least):
             detail = f"the certificate says ε = {said} at δ = {delta:g}, its ledger proves no less than {least:.4g}"
             return Check("figures", False, detail)
-    if found["private"] and not (stated and _covers(certificate.get("best_guess"), found["best_guess"])):
+    allowed = certificate.get("allowed", [])
+    fits = isinstance(allowed, list) and len(allowed) == len(found["allowed"])
+    enough = fits and all(
+        map(_covers, [certificate.get("best_guess"), *allowed], [found["best_guess"], *found["allowed"]])
+    )
+    if found["private"] and not (stated and enough):
         return Check("figures", False, "the certificate promises more than its ledger proves")
     curve = "".join(f", ε = {said:.6g} at δ = {delta:g}" for delta, said in stated)
     return Check("figures", True, f"ρ = {found['rho']:.6g}{curve}" if found["private"] else "nothing is promised")
