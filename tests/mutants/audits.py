@@ -125,6 +125,10 @@ OUTSIDE = {
     "noise in bulk: the staircase is below the Gaussian": "for the sampler's own tests",
     "noise in bulk: a step too many is taken for granted": "for the sampler's own tests",
     "noise in bulk: where floating point cannot tell, the answer is the opposite": "one draw in 2²⁴",
+    "noise of whole numbers counts as continuous, of the same deviation": "one part in 14,000 of ρ; sums over all "
+    "whole numbers show it",
+    "noise of a few steps of its grid goes out": "no audit uses so coarse a grid",
+    "a machine runs code that its owner has not approved": "an audit runs the code that is installed",
 }
 """Mutations that no audit of releases is asked to notice, and why; some notice them all the same."""
 

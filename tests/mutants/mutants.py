@@ -46,6 +46,12 @@ NAMED_PARENT = TREE + "test_a_release_takes_off_the_noise_of_the_parent_that_is_
 STAIRCASE = "tests/privacy/test_staircase.py::"
 DISCRETE = STAIRCASE + "test_draws_have_the_law_of_the_discrete_gaussian"
 SURELY = STAIRCASE + "test_what_floating_point_decides_is_what_whole_numbers_decide"
+WHOLE = (
+    "tests/privacy/test_whole_numbers.py"
+    "::test_fine_noise_keeps_to_its_route_which_is_within_a_thousandth_of_what_it_reveals"
+)
+COARSE = "tests/protocol/test_policy.py::test_a_grid_too_coarse_for_the_noise_is_refused_and_no_default_is"
+APPROVED = "tests/flower/test_approved.py::test_flower_believes_the_approved_app_and_no_other"
 EXACTLY = STAIRCASE + "test_the_answers_are_the_same_when_nothing_is_left_to_floating_point"
 CHARGED = TREE + "test_every_record_is_charged_for_the_releases_that_were_built_on_its_own"
 BRUTE_FORCE = CERTIFICATE + "test_the_certificate_is_the_divergence_of_the_whole_transcript"
@@ -302,6 +308,27 @@ MUTATIONS = (
         "return drawn < low",
         "return drawn >= low",
         (EXACTLY,),
+    ),
+    Mutation(
+        "noise of whole numbers counts as continuous, of the same deviation",
+        "privacy/conversions.py",
+        "_exact(widened(max(rho, 1e-20)), epsilon)",
+        "_exact(max(rho, 1e-20), epsilon)",
+        (WHOLE,),
+    ),
+    Mutation(
+        "noise of a few steps of its grid goes out",
+        "privacy/entropy.py",
+        "if 0 < sigma < FINE * step:",
+        "if 0 < sigma < 0 * step:",
+        (COARSE,),
+    ),
+    Mutation(
+        "a machine runs code that its owner has not approved",
+        "flower/approved.py",
+        "if digest in known:",
+        "if known:",
+        (APPROVED,),
     ),
 )
 
