@@ -35,6 +35,21 @@ def test_the_python_of_a_page_runs_and_prints_what_stands_right_below_it(page: P
             assert printed.getvalue() == shown
 
 
+BEGINS = re.compile(r" {0,3}([-+*>]|#+|\d+[.)]) ")
+"""What Markdown takes for the beginning of a list, a quotation or a heading."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_line_of_a_paragraph_begins_like_a_list(page: Path) -> None:
+    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found = []
+    for block in re.split(r"\n\s*\n", prose):
+        lines = block.strip("\n").splitlines()
+        if lines and not BEGINS.match(lines[0]):
+            found += [line for line in lines[1:] if BEGINS.match(line)]
+    assert not found
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
