@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.problems.bowl import Bowl
 
 from anechoic.algorithms import ALGORITHMS, Setting
 from anechoic.engines import train
@@ -21,7 +22,6 @@ from anechoic.planning.options import left_noise
 from anechoic.privacy.optimise import fit, least_effect, random_calls
 from anechoic.privacy.strategies import named_strategy
 from anechoic.problems import Ball
-from anechoic.problems.base import Problem
 from anechoic.records import Records, Vector
 
 DIGITS = Situation(machines=20, participants=10, records=60, features=65, outputs=10, rho=1.0)
@@ -105,26 +105,6 @@ def test_no_option_has_less_noise_than_its_own_bound_and_the_plan_has_the_least_
     assert all(option.over_least >= 1 - 1e-9 for option in found)
     same = [option for option in found if option.name.startswith("the plan")]
     assert min(same, key=lambda option: option.noise_to_signal) is found[0]
-
-
-class Bowl(Problem):
-    """‖w‖²/2 with records that pull nowhere: what is left of noise in the model is noise alone."""
-
-    lipschitz = 1.0
-    smoothness = 1.0
-
-    @property
-    def curvatures(self) -> Vector:
-        """Return no curvature worth mention, as the steps here are short."""
-        return np.array([[0.0], [1.0]])
-
-    def losses(self, point: Vector, records: Records) -> Vector:
-        """Return nothing lost."""
-        return np.zeros(records.size)
-
-    def gradients(self, point: Vector, records: Records) -> Vector:
-        """Return no pull."""
-        return np.zeros((records.size, self.dimension))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.problems.bowl import Bowl
 
 from anechoic.algorithms import ALGORITHMS, Setting
 from anechoic.engines import train
@@ -14,8 +15,7 @@ from anechoic.privacy.ledger import Floats
 from anechoic.privacy.optimise import effect, fit, least_effect, random_calls, solve
 from anechoic.privacy.strategies import Cancelling, Independent, Optimised, SquareRoot
 from anechoic.problems import Ball, Huber
-from anechoic.problems.base import Problem
-from anechoic.records import Records, Vector
+from anechoic.records import Records
 
 
 def workloads() -> dict[str, Floats]:
@@ -109,23 +109,6 @@ def test_the_workload_is_that_of_calls_that_are_drawn(rate: float, rounds: int) 
     mean = total / 40_000
     slack = 5 * np.sqrt(np.maximum(squares / 40_000 - mean**2, 0) / 40_000) + 1e-12
     assert (np.abs(mean - random_calls(response, rate, calls)) <= slack).all()
-
-
-class Bowl(Problem):
-    """‖w‖²/2 with records that pull nowhere: what is left of noise in the model is noise alone."""
-
-    lipschitz = 1.0
-    smoothness = 1.0
-
-    @property
-    def curvatures(self) -> Vector:
-        return np.array([[0.0], [1.0]])
-
-    def losses(self, point: Vector, records: Records) -> Vector:
-        return np.zeros(records.size)
-
-    def gradients(self, point: Vector, records: Records) -> Vector:
-        return np.zeros((records.size, self.dimension))
 
 
 @pytest.mark.parametrize("name", ["noise-cancelling", "noisy-sgd", "momentum-sgd"])

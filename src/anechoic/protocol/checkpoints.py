@@ -13,8 +13,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from anechoic.errors import BadInput, brief
 from anechoic.files import UNREADABLE
 from anechoic.privacy.ledger import Ledger, Release, Use
 from anechoic.privacy.noise import SERVER
-from anechoic.protocol.database import Damaged, connect, reading, writing
+from anechoic.protocol.database import Damaged, Opened, connect, reading, writing
 
 FILE = "server.sqlite"
 KIND = "anechoic server, form 1"
@@ -60,7 +59,7 @@ class Checkpoint(NamedTuple):
     """The server's own release that the state was built on; 0 where it makes none."""
 
 
-class Checkpoints:
+class Checkpoints(Opened):
     """The server's store, open for this process alone; use it in a ``with`` statement.
 
     Parameters
@@ -95,18 +94,6 @@ class Checkpoints:
         except BaseException:
             self._database.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let others use the file."""
-        self._database.close()
 
     def rounds(self) -> list[int]:
         """Return after which rounds there is a checkpoint."""

@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from anechoic.errors import BadInput, Unavailable
 
@@ -28,6 +30,24 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, err
 
 class Damaged(BadInput):
     """A file does not hold what was written into it."""
+
+
+class Opened:
+    """A file that is open for this process alone; use it in a ``with`` statement."""
+
+    _database: sqlite3.Connection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others use the file."""
+        self._database.close()
 
 
 SMALLEST = 512

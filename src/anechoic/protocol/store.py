@@ -12,14 +12,13 @@ import json
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from anechoic.algorithms.base import Algorithm, Keeps, Memory
 from anechoic.engines.journal import Entry, Journal, Question, Reply, nearest
 from anechoic.errors import BadInput, Refused
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use, read_taken, written
-from anechoic.protocol.database import Damaged, connect, reading, writing
+from anechoic.protocol.database import Damaged, Opened, connect, reading, writing
 from anechoic.protocol.wire import pack, unpack
 from anechoic.records import Vector
 
@@ -74,7 +73,7 @@ class Row(NamedTuple):
     chain: str
 
 
-class Store(Journal):
+class Store(Journal, Opened):
     """The store of one machine, open for this process alone; use it in a ``with`` statement.
 
     Parameters
@@ -107,18 +106,6 @@ class Store(Journal):
         except BaseException:
             self._database.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let others use the file."""
-        self._database.close()
 
     @property
     def identity(self) -> str:
