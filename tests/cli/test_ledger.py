@@ -93,6 +93,19 @@ def test_a_ledger_that_was_touched_fails_and_says_where(change: str, ran: World,
     assert "is damaged" in err
 
 
+@pytest.mark.parametrize(("place", "file", "form"), [("machine0", "machine", 2), ("server", "server", 1)])
+def test_a_store_of_another_version_is_called_that(
+    place: str, file: str, form: int, ran: World, anechoic: Command
+) -> None:
+    """What a version takes for granted (the grid that is not named, say) is not what another does."""
+    with sqlite3.connect(ran.directory / place / f"{file}.sqlite") as database:
+        database.execute("UPDATE about SET value = ? WHERE key = 'kind'", (f"anechoic {file}, form {form}",))
+    database.close()
+    code, out, err = anechoic("ledger", "verify", place)
+    assert (code, out) == (2, "")
+    assert f"it is an anechoic {file}, form {form}, and this reads form {form + 1}" in err
+
+
 def test_a_servers_ledger_that_was_touched_fails(tmp_path: Path, anechoic: Command) -> None:
     _ran(tmp_path, "trusted-server")
     for change in ("UPDATE release SET sigma = 2 * sigma WHERE number = 3", "DELETE FROM use WHERE release = 2"):

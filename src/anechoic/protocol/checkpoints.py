@@ -26,7 +26,7 @@ from anechoic.privacy.noise import SERVER
 from anechoic.protocol.database import Damaged, Opened, connect, reading, writing
 
 FILE = "server.sqlite"
-KIND = "anechoic server, form 1"
+KIND = "anechoic server, form 2"
 KEPT = 3
 """How many checkpoints are kept; machines keep what they need to go on from any of them."""
 

@@ -32,6 +32,10 @@ class Damaged(BadInput):
     """A file does not hold what was written into it."""
 
 
+class Outdated(BadInput):
+    """A file of another form of the same kind: another version of this package wrote it, and may read it otherwise."""
+
+
 class Opened:
     """A file that is open for this process alone; use it in a ``with`` statement."""
 
@@ -131,8 +135,13 @@ def _check(database: sqlite3.Connection, path: Path, kind: str) -> None:
     if found != ("ok",):
         raise Damaged(f"{path} is damaged ({found[0]}); keep it as it is, and see docs/deploy.md")
     marked = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'about'").fetchone() == (1,)
-    if not marked or database.execute("SELECT value FROM about WHERE key = 'kind'").fetchone() != (kind,):
-        raise BadInput(f"{path} is not an {kind}")
+    told = database.execute("SELECT value FROM about WHERE key = 'kind'").fetchone() if marked else None
+    if told == (kind,):
+        return
+    name = kind.rpartition(" ")[0]
+    if told is not None and isinstance(told[0], str) and told[0].startswith(f"{name} "):
+        raise Outdated(f"{path} is of another version of this package: it is an {told[0]}, and this reads {kind[-6:]}")
+    raise BadInput(f"{path} is not an {kind}")
 
 
 @contextmanager

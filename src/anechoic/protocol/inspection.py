@@ -19,7 +19,7 @@ from anechoic.privacy.certificate import certify
 from anechoic.privacy.ledger import NO_PARENT, Ledger
 from anechoic.protocol import checkpoints, store
 from anechoic.protocol.checkpoints import Checkpoints
-from anechoic.protocol.database import Damaged
+from anechoic.protocol.database import Damaged, Outdated
 from anechoic.protocol.store import Store
 
 Lines = list[dict[str, Any]]
@@ -159,13 +159,13 @@ def inspect(path: Path) -> Account:
         raise BadInput(f"there is no file at {path}")
     try:
         return of_machine(path)
-    except Damaged:
+    except (Damaged, Outdated):
         raise
     except BadInput:
         pass
     try:
         return of_server(path)
-    except Damaged:
+    except (Damaged, Outdated):
         raise
     except BadInput:
         raise BadInput(f"{path} is neither a machine's store nor a server's") from None

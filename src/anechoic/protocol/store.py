@@ -23,7 +23,7 @@ from anechoic.protocol.wire import pack, unpack
 from anechoic.records import Vector
 
 FILE = "machine.sqlite"
-KIND = "anechoic machine, form 2"
+KIND = "anechoic machine, form 3"
 
 SCHEMA = """
 CREATE TABLE release (
