@@ -29,7 +29,7 @@ def blocks(language: str) -> list[str]:
 def test_the_policy_that_is_shown_is_one_and_shows_every_key() -> None:
     shown = tomllib.loads(blocks("toml")[1])
     policy = build(Policy, shown)
-    assert policy.budget > 0
+    assert policy.whole > 0
     assert {*shown, "rho"} == set(Policy.__dataclass_fields__)
 
 

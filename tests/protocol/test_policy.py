@@ -16,6 +16,7 @@ from anechoic.algorithms import ALGORITHMS
 from anechoic.errors import BadInput, Refused
 from anechoic.privacy.conversions import Route, epsilon
 from anechoic.privacy.entropy import EXACT
+from anechoic.protocol.inspection import inspect
 from anechoic.protocol.node import Node
 from anechoic.protocol.policy import Policy
 from anechoic.protocol.proposal import Proposal
@@ -263,3 +264,51 @@ def test_without_a_witness_an_old_copy_is_recognised_by_what_an_honest_server_ha
         ask = coordinator.questions([0])[0]
         with pytest.raises(Refused, match=r"has seen release 2 and the store knows of 1.*old copy"):
             here.node(0).answer(here.proposal, ask)
+
+
+def finished(directory: Path, **changes: Any) -> World:
+    """Return a federation that has run to its end."""
+    world = World(directory, proposal_of(**changes))
+    with world.coordinator() as coordinator:
+        world.enrol(coordinator)
+        world.run(coordinator)
+    return world
+
+
+def test_what_earlier_runs_let_out_counts_against_the_budget(tmp_path: Path) -> None:
+    before = [finished(tmp_path / name, run=name, rho=rho) for name, rho in (("spring", 0.6), ("summer", 0.8))]
+    stores = tuple(str(world.directory / "machine0") for world in before)
+    spent = [inspect(Path(store)).rho for store in stores]
+    assert all(0 < rho <= most for rho, most in zip(spent, (0.6, 0.8), strict=True))
+    policy = Policy(rho=2.0, earlier=stores)
+    assert policy.budget == pytest.approx(math.sqrt(4 - spent[0] ** 2 - spent[1] ** 2))
+    hold(policy, rho=policy.budget)
+    with pytest.raises(Refused, match=r"over the policy's budget of ρ = 1\.\d+ that earlier runs have left"):
+        hold(policy, rho=2.0)
+    with pytest.raises(Refused, match=r"earlier runs have spent ρ = 0\.\d+ of the policy's budget of ρ = 0\.5"):
+        hold(Policy(rho=0.5, earlier=stores), rho=0.1)
+
+
+def test_all_that_a_machine_lets_out_over_its_runs_is_within_the_one_budget(tmp_path: Path) -> None:
+    """A server that asks until it is refused, in the last of three runs; the machine's policy is of one budget."""
+    stores: tuple[str, ...] = ()
+    for name in ("spring", "summer", "autumn"):
+        policy = Policy(rho=1.0, earlier=stores or None)
+        world = World(tmp_path / name, proposal_of(run=name, rho=0.65 if name != "autumn" else policy.budget), policy)
+        with world.coordinator() as coordinator:
+            world.enrol(coordinator)
+            world.run(coordinator)
+        stores += (str(world.directory / "machine0"),)
+    assert 0.9 < math.hypot(*(inspect(Path(store)).rho for store in stores)) <= 1
+
+
+def test_what_is_no_earlier_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"there is no file at|holds neither"):
+        hold(Policy(rho=2.0, earlier=(str(tmp_path / "nowhere"),)))
+    trusting = finished(tmp_path / "trusting", algorithm="trusted-server")
+    for place in ("machine0", "server"):
+        with pytest.raises(BadInput, match="stands in its server's ledger: lower the budget by hand"):
+            hold(Policy(rho=2.0, earlier=(str(trusting.directory / place),)))
+    own = World(tmp_path / "own", proposal_of(), Policy(rho=2.0, earlier=(str(tmp_path / "own" / "machine1"),)))
+    with pytest.raises(BadInput, match="as the store of an earlier run, and it is this run's"):
+        own.node(1).enrol(own.proposal)

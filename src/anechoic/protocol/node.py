@@ -25,7 +25,7 @@ from anechoic.privacy.staircase import exact_noise
 from anechoic.problems.base import Problem
 from anechoic.protocol.policy import Policy
 from anechoic.protocol.proposal import Proposal
-from anechoic.protocol.store import Bound, Store
+from anechoic.protocol.store import FILE, Bound, Store
 from anechoic.protocol.wire import Answer, Ask, pack
 from anechoic.records import Records
 
@@ -116,6 +116,9 @@ class Node:
 
     def _rule(self, proposal: Proposal) -> Algorithm:
         rule = proposal.rule(self.problem)
+        own = {self.directory.resolve(), (self.directory / FILE).resolve()}
+        if own & {Path(store).resolve() for store in self.policy.earlier or ()}:
+            raise BadInput(f"the policy names {self.directory} as the store of an earlier run, and it is this run's")
         self.policy.hold(proposal, rule)
         if rule.setting.records > self.records.size:
             raise Refused(f"the machine holds {self.records.size} records, a release needs {rule.setting.records}")

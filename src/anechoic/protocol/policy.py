@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from anechoic.algorithms.base import Algorithm
 from anechoic.errors import BadInput, Refused, brief
 from anechoic.privacy.conversions import Route, rho_for
 from anechoic.privacy.staircase import Sampler
+from anechoic.protocol.inspection import inspect
 from anechoic.protocol.proposal import Proposal
 from anechoic.settings import Count, Positive, build, check
 
@@ -27,6 +30,8 @@ class Policy:
         The largest norm to which a record's contribution may be clipped; any, where it is left out.
     batch : int, optional
         The most records that one release may use.
+    earlier : list of str, optional
+        The stores of earlier runs on the same records. What they have let out counts against the budget.
     runs : list of str, optional
         The names of the runs that the machine takes part in; any, where it is left out.
     trust_server : bool
@@ -46,6 +51,7 @@ class Policy:
     delta: Positive | None = None
     clip: Positive | None = None
     batch: Count | None = None
+    earlier: tuple[str, ...] | None = None
     runs: tuple[str, ...] | None = None
     trust_server: bool = False
     witness: str | None = None
@@ -69,9 +75,19 @@ class Policy:
         except (OSError, ValueError, RecursionError) as error:
             raise BadInput(f"the policy {path} cannot be read: {brief(error)}") from None
 
-    @property
+    @cached_property
     def budget(self) -> float:
-        """The ρ that must not be passed."""
+        """The ρ that a run must not pass: of the whole, what earlier runs have left, as squares of ρ add up."""
+        if not self.earlier:
+            return self.whole
+        spent = math.hypot(*(_spent(Path(store)) for store in self.earlier))
+        if not spent < self.whole:
+            raise Refused(f"earlier runs have spent ρ = {spent:.4g} of the policy's budget of ρ = {self.whole:.4g}")
+        return math.sqrt((self.whole - spent) * (self.whole + spent))
+
+    @property
+    def whole(self) -> float:
+        """The ρ that all runs on these records must not pass together."""
         if self.rho is not None:
             return self.rho
         assert self.epsilon is not None
@@ -85,8 +101,21 @@ class Policy:
         if rule.noise_by == "server" and not self.trust_server:
             raise Refused(f"{proposal.algorithm} trusts the server with messages without noise; the policy does not")
         if proposal.rho > self.budget * (1 + 1e-9):
-            raise Refused(f"the run is for ρ = {proposal.rho:.4g}, over the policy's budget of ρ = {self.budget:.4g}")
+            left = " that earlier runs have left" if self.earlier else ""
+            budget = f"over the policy's budget of ρ = {self.budget:.4g}{left}"
+            raise Refused(f"the run is for ρ = {proposal.rho:.4g}, {budget}")
         if self.clip is not None and rule.clip > self.clip * (1 + 1e-12):
             raise Refused(f"the run clips to {rule.clip:.6g}, over the policy's clip of {self.clip:.6g}")
         if self.batch is not None and proposal.batch > self.batch:
             raise Refused(f"the run uses {proposal.batch} records a release, the policy allows {self.batch}")
+
+
+def _spent(store: Path) -> float:
+    """Return what a run let out by the certificate of its store."""
+    account = inspect(store)
+    if "identity" not in account.about or account.entrusted:
+        raise BadInput(
+            f"the policy names {store} as an earlier run's store, and what that run let out stands in its server's "
+            "ledger: lower the budget by hand"
+        )
+    return account.rho
