@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -100,3 +101,15 @@ def test_help_shows_brackets_as_they_are(
     printed = capsys.readouterr().out
     assert "[default: " in printed
     assert "\\" not in printed
+
+
+@pytest.mark.parametrize("words", [[], ["ledger"]])
+def test_the_help_says_in_whole_sentences_what_each_command_does(
+    words: list[str], anechoic: Callable[..., tuple[int, str, str]]
+) -> None:
+    _, out, _ = anechoic(*words, "--help")
+    told = out.partition("Commands:")[2].partition("Examples")[0]
+    assert "..." not in told
+    starts = [line for line in told.splitlines() if line[:3].strip()]
+    assert len(starts) >= 3
+    assert told.count(".") >= len(starts)

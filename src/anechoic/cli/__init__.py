@@ -25,7 +25,7 @@ from anechoic.cli import (
     supernode,
     train,
 )
-from anechoic.cli.output import PlainHelp
+from anechoic.cli.output import PlainGroup, PlainHelp
 from anechoic.errors import AnechoicError, Stopped
 
 COMMANDS = (
@@ -47,6 +47,7 @@ COMMANDS = (
 
 app = typer.Typer(
     name="anechoic",
+    cls=PlainGroup,
     help="Private federated convex optimisation for when nobody is trusted and not everyone shows up.",
     no_args_is_help=True,
     add_completion=False,

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from anechoic.cli.certificate import read as read_certificate
-from anechoic.cli.output import PlainHelp, show_checks, show_table
+from anechoic.cli.output import PlainGroup, PlainHelp, show_checks, show_table
 from anechoic.errors import BadInput, unknown
 from anechoic.files import write_whole
 from anechoic.privacy.conversions import Route, epsilon, zcdp
@@ -27,6 +27,7 @@ EXAMPLES = (
 )
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="Show, verify or export the ledger in a machine's or a trusted server's store.",
     epilog=EXAMPLES,
     no_args_is_help=True,

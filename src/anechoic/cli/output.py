@@ -9,12 +9,15 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from anechoic.protocol.inspection import Check
 
 PLAIN_WIDTH = 160
 """Columns of output that goes to a file or a pipe, where there is no terminal to ask."""
+
+LONGEST = 1000
+"""No command takes more letters to say in a sentence what it does."""
 
 
 class PlainHelp(TyperCommand):
@@ -23,6 +26,16 @@ class PlainHelp(TyperCommand):
     def get_help(self, ctx: click.Context) -> str:
         """Return the help without the escapes."""
         return super().get_help(ctx).replace("\\[", "[")
+
+
+class PlainGroup(TyperGroup):
+    """Commands, each with all of the sentence that says what it does; click cuts it off at one line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands below the options."""
+        rows = [(name, self.commands[name].get_short_help_str(limit=LONGEST)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> None:
