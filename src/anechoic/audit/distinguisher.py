@@ -204,7 +204,7 @@ def source(rule: Algorithm, seed: int, machine: int) -> NoiseSource:
 
 def promised(rho: float, ledgers: Sequence[Ledger], route: Route = Route.EXACT) -> tuple[Gaussian | Secret, Check]:
     """Return what was promised: what was asked for, or less where the ledgers prove less."""
-    name = "the ledger proves what was asked for"
+    name = "the ledger proves what was asked for" if np.isfinite(rho) else "the ledger proves a guarantee"
     drawing = ledgers[0].drawn
     asked = Gaussian(rho, route) if drawing is None else Secret(drawing, calibrated(drawing, rho))
     try:
