@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.audit.made import stores
+from tests.audit.made import recorded, stores
 from tests.protocol.conftest import World, proposal_of
 
 from anechoic.privacy.noise import SeededGaussian
@@ -72,6 +72,24 @@ def test_an_owner_sees_that_a_store_is_sound(tmp_path: Path, anechoic: Command) 
     code, out, _ = anechoic("audit", *(word for place in places for word in ("--store", str(place))))
     assert code == 0
     assert out.count("ok      ") == 4
+
+
+def test_an_owner_sees_that_what_was_sent_is_what_the_ledger_says(tmp_path: Path, anechoic: Command) -> None:
+    places, transcript = recorded(tmp_path, strategy="square-root", schedule="capped")
+    words = [word for place in places[:2] for word in ("--store", str(place))]
+    code, out, _ = anechoic("audit", *words, "--transcript", str(transcript))
+    assert code == 0
+    assert out.count("ok      ") == 7
+    transcript.write_text(transcript.read_text().replace('"release": 2', '"release": 1'))
+    code, out, _ = anechoic("audit", *words, "--transcript", str(transcript))
+    assert code == 1
+    assert "FAILED  every message is a release of the ledger" in out
+    code, _, err = anechoic("audit", "--transcript", str(transcript))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "give --store" in err
+    code, _, err = anechoic("audit", "--store", "server")
+    assert code == 2
+    assert "a server's store, which holds no noise to audit" in err
 
 
 def test_a_store_whose_noise_came_from_a_seed_is_noticed(tmp_path: Path, anechoic: Command) -> None:

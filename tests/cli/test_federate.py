@@ -40,6 +40,7 @@ SMALL = ("--data", "synthetic", "--machines", "4", "--participants", "2", "--rou
         (("--resume",), "--resume needs --out"),
         (("--resume", "--out", "none"), "none holds no federation"),
         (("--resume", "--out", "none", "--rho", "2"), "takes no settings"),
+        (("--resume", "--out", "none", "--keep-messages"), "takes no settings"),
         (("--out", "full"), "full holds other files"),
     ],
 )
@@ -84,7 +85,7 @@ def test_a_federation_goes_on_without_machines_that_cannot_or_may_not_answer(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(trial, "run", failing(KeyboardInterrupt()))
-        anechoic("federate", *SMALL, "--epsilon", "4", "--out", "run")
+        anechoic("federate", *SMALL, "--epsilon", "4", "--keep-messages", "--out", "run")
     (tmp_path / "run" / "machine-1" / "records.npz").write_bytes(b"these are no records")
     (tmp_path / "run" / "machine-2" / "policy.toml").write_text("rho = 0.01\n")
     code, printed, told = anechoic("federate", "--resume", "--out", "run", "--json")
@@ -99,6 +100,8 @@ def test_a_federation_goes_on_without_machines_that_cannot_or_may_not_answer(
             anechoic("ledger", "verify", f"run/machine-{number}", "--policy", f"run/machine-{number}/policy.toml")[0]
             == 0
         )
+    stores = ("--store", "run/machine-0", "--store", "run/machine-3")
+    assert anechoic("audit", *stores, "--transcript", "run/server/messages.jsonl")[0] == 0
     model = np.load("run/server/model.npy")
     assert np.isfinite(model).all()
     assert model.any()

@@ -40,6 +40,8 @@ from anechoic.protocol.fingerprint import compare
 from anechoic.protocol.inspection import inspect
 from anechoic.protocol.policy import Policy
 from anechoic.protocol.proposal import Proposal
+from anechoic.protocol.transcript import Said
+from anechoic.protocol.transcript import read as read_transcript
 from anechoic.protocol.wire import pack, unpack
 from anechoic.settings import to_toml
 from anechoic.studies import declared, rundir
@@ -207,6 +209,12 @@ def _texts(place: Place) -> Iterator[Door]:
 
     line = json.dumps({"settings": Experiment(rho=1.0).settings(), "outcome": {"accuracy": 1.0}}).encode() + b"\n"
     yield Door("results.jsonl", results, (line, line + line[: len(line) // 2]), marks)
+
+    def transcript(content: bytes) -> None:
+        list(read_transcript(place.file("messages.jsonl", content)))
+
+    said = f"{Said('0a', 1, 0, 'ff', b'x').text()}\n".encode()
+    yield Door("messages.jsonl", transcript, (said, said + said), (*marks, b'"release": '))
 
     def certificate(content: bytes) -> None:
         compare(account, read_certificate(place.file("certificate.json", content)))

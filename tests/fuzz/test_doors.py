@@ -24,7 +24,7 @@ from anechoic.protocol.inspection import inspect
 TRIES = 12
 NAMES = (
     *("policy.toml", "config.toml", "grid.toml", "trace.json", "proposal", "ledger.csv", "a run's directory"),
-    *("results.jsonl", "certificate.json", "idx", "model.npz", "table.csv", "Flower's messages"),
+    *("results.jsonl", "messages.jsonl", "certificate.json", "idx", "model.npz", "table.csv", "Flower's messages"),
     *("a server app's settings", "wire", "machine.sqlite", "server.sqlite", "machine.sqlite, rewritten"),
     "server.sqlite, rewritten",
 )

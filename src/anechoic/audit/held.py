@@ -24,6 +24,7 @@ from anechoic.errors import BadInput
 from anechoic.privacy.ledger import Floats, read_taken
 from anechoic.privacy.noise import SeededWhole
 from anechoic.problems import Ball, Problem
+from anechoic.protocol import checkpoints
 from anechoic.protocol.proposal import Proposal
 from anechoic.protocol.store import Row, Store
 from anechoic.records import Records, Vector
@@ -68,6 +69,7 @@ class Stated(Problem):
 class Opened(NamedTuple):
     """What a store holds, in units of the grid."""
 
+    identity: str
     name: str
     rule: Algorithm
     rows: Sequence[Row]
@@ -77,14 +79,19 @@ class Opened(NamedTuple):
 
 def check_stores(paths: Iterable[Path], doubt: float) -> list[Check]:
     """Hold the stores of machines of one or several runs against their own ledgers, and against each other."""
-    opened = [_opened(path) for path in paths]
-    noises = [(store, number, noise) for store in opened for number, noise in _noises(store).items()]
-    tests = max(1, 2 * sum(len(store.replies) for store in opened) + len(noises) ** 2 // 2)
-    checks = [_check_sizes(opened, doubt / tests), _check_apart(noises, doubt / tests), _check_seeded(noises)]
-    return [*checks, _check_signals(opened)]
+    stores = [opened(path) for path in paths]
+    noises = [(store, number, noise) for store in stores for number, noise in _noises(store).items()]
+    tests = max(1, 2 * sum(len(store.replies) for store in stores) + len(noises) ** 2 // 2)
+    checks = [_check_sizes(stores, doubt / tests), _check_apart(noises, doubt / tests), _check_seeded(noises)]
+    return [*checks, _check_signals(stores)]
 
 
-def _opened(path: Path) -> Opened:
+def opened(path: Path) -> Opened:
+    """Return what a store holds; refuse one that holds no noise."""
+    if path.name == checkpoints.FILE or (path / checkpoints.FILE).is_file():
+        raise BadInput(
+            f"{path} is a server's store, which holds no noise to audit: check its ledger with 'anechoic ledger verify'"
+        )
     with Store(path) as store:
         settings = store.about["settings"]
         if not settings:
@@ -96,10 +103,11 @@ def _opened(path: Path) -> Opened:
         kept = {number: store.kept(number, rule.problem.dimension) for number in numbers}
         replies = {number: reply for number, (_, reply) in kept.items()}
         memories = {number: memory for number, (memory, _) in kept.items() if memory is not None}
-        return Opened(str(store.path), rule, store.rows, replies, memories)
+        return Opened(store.identity, str(store.path), rule, store.rows, replies, memories)
 
 
-def _sigma(store: Opened, number: int) -> float:
+def step_deviation(store: Opened, number: int) -> float:
+    """Return a release's σ in grid steps."""
     return store.rows[number - 1].sigma / float(store.rule.setting.grid or 1.0)
 
 
@@ -112,15 +120,15 @@ def _noises(store: Opened) -> dict[int, Vector]:
     return {}
 
 
-def _check_sizes(opened: Sequence[Opened], doubt: float) -> Check:
+def _check_sizes(stores: Sequence[Opened], doubt: float) -> Check:
     """Hold the length of noise against σ; where a signal is still in it, allow for one as long as the clip."""
     name, count = "the noise on the disk is as large as the ledger says", 0
-    for store in opened:
+    for store in stores:
         noises, dimension = _noises(store), store.rule.problem.dimension
         low, high = np.sqrt(chi2.ppf([doubt / 2, 1 - doubt / 2], dimension))
         for number, vector in (noises or store.replies).items():
-            sigma, length = _sigma(store, number), float(np.linalg.norm(vector))
-            slack = 0.0 if noises else _longest(store.rule)
+            sigma, length = step_deviation(store, number), float(np.linalg.norm(vector))
+            slack = 0.0 if noises else longest(store.rule)
             count += 1
             if not low * sigma - slack <= length <= high * sigma + slack:
                 found = length / math.sqrt(dimension)
@@ -149,7 +157,7 @@ def _check_seeded(noises: Sequence[tuple[Opened, int, Vector]]) -> Check:
     name, tried = "the noise on the disk is not a seeded generator's", 0
     first = {store.name: (store, number, noise) for store, number, noise in reversed(noises)}
     for store, number, noise in first.values():
-        sigma = _sigma(store, number)
+        sigma = step_deviation(store, number)
         for seed in range(GUESSED):
             for machine in range(SEATS):
                 tried += 1
@@ -159,10 +167,10 @@ def _check_seeded(noises: Sequence[tuple[Opened, int, Vector]]) -> Check:
     return Check(name, True, f"{tried} seeds and machines tried")
 
 
-def _check_signals(opened: Sequence[Opened]) -> Check:
+def _check_signals(stores: Sequence[Opened]) -> Check:
     """Take the noise off the messages, as the ledger says that it is in them; what is left must be inside the clip."""
     name, count = "under the noise on the disk, messages are inside the clip", 0
-    for store in opened:
+    for store in stores:
         if store.rule.keeps is not Keeps.NOISE or store.rule.reach == 0:
             continue
         for number, message in store.replies.items():
@@ -179,13 +187,13 @@ def _check_signals(opened: Sequence[Opened]) -> Check:
             if ancestor:
                 continue
             count += 1
-            length, longest = float(np.linalg.norm(signal + np.rint(off))), _longest(store.rule)
-            if length > longest:
-                told = f"{store.name}: release {number} leaves {length:.4g} grid steps, where {longest:.4g} are allowed"
+            length, most = float(np.linalg.norm(signal + np.rint(off))), longest(store.rule)
+            if length > most:
+                told = f"{store.name}: release {number} leaves {length:.4g} grid steps, where {most:.4g} are allowed"
                 return Check(name, False, told)
     return Check(name, True, f"{count} messages" if count else "no noise is held to take off")
 
 
-def _longest(rule: Algorithm) -> float:
+def longest(rule: Algorithm) -> float:
     """Return how long a signal can be, in grid steps: as the clip, and rounded in every coordinate."""
     return rule.clip / float(rule.setting.grid or 1.0) + math.sqrt(rule.problem.dimension) / 2

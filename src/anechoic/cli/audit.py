@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from anechoic.audit import ATTACKS, Check, Effort, Finding, Target, carry_out, check_stores
+from anechoic.audit import ATTACKS, Check, Effort, Finding, Target, carry_out, check_stores, check_transcript
 from anechoic.cli.output import show_table
 from anechoic.errors import BadInput, unknown
 from anechoic.files import write_json, write_whole
@@ -52,6 +52,9 @@ def command(
     store: Annotated[
         list[Path] | None, typer.Option(help="The state directory of a machine, to check instead; may be repeated.")
     ] = None,
+    transcript: Annotated[
+        Path | None, typer.Option(help="What a server kept of the messages (messages.jsonl), to hold against --store.")
+    ] = None,
     runs: Annotated[
         int | None,
         typer.Option(min=LEAST, help="Guesses, canaries or training runs; 60,000, 4,000 and 2,000 by default."),
@@ -73,10 +76,12 @@ def command(
 
     The canaries are many records in one run of real machines, with stores and the system's entropy; membership is what
     an outsider gets who sees the final model alone. With --store, a machine's own store is checked: its noise against
-    its ledger.
+    its ledger; and with --transcript all that a server received of it.
     """
+    if transcript is not None and not store:
+        raise BadInput("a transcript is held against the stores of the machines that sent it: give --store")
     if store:
-        _check_stores(store, confidence, as_json)
+        _check_stores(store, transcript, confidence, as_json)
         return
     if attack not in ATTACKS:
         raise unknown("attack", attack, ATTACKS)
@@ -105,9 +110,12 @@ def command(
         raise typer.Exit(1)
 
 
-def _check_stores(stores: list[Path], confidence: float, as_json: bool) -> None:
-    """Say what there is to see in machines' stores."""
-    checks = check_stores(stores, 1 - Effort(confidence=confidence).confidence)
+def _check_stores(stores: list[Path], transcript: Path | None, confidence: float, as_json: bool) -> None:
+    """Say what there is to see in machines' stores, and in what was received of them."""
+    doubt = Effort(confidence=confidence).doubt / (1 if transcript is None else 2)
+    checks = check_stores(stores, doubt)
+    if transcript is not None:
+        checks += check_transcript(stores, transcript, doubt)
     held = all(check.held for check in checks)
     if as_json:
         told = {"stores": list(map(str, stores)), "contradicted": not held, "checks": [one._asdict() for one in checks]}

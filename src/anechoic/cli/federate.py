@@ -67,6 +67,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print for programs.")] = False,
     answer_seconds: Annotated[float, typer.Option(help="After so long another machine is asked instead.")] = 60.0,
     delta: Annotated[float, typer.Option(help="The δ that goes with every ε.")] = 1e-5,
+    keep_messages: Annotated[
+        bool, typer.Option("--keep-messages", help="Keep all that the server receives, for 'anechoic audit'.")
+    ] = False,
     data: Annotated[str | None, typer.Option(help="digits (the default), mnist or synthetic.")] = None,
     unit_norm: given.UnitNorm = None,
     machines: Annotated[int | None, typer.Option(help="M; by default 4.")] = None,
@@ -101,10 +104,12 @@ def command(
     from anechoic.flower.board import Board
     from anechoic.flower.processes import FederationFailed
 
-    if resume and (out is None or flags or target is not None):
+    if resume and (out is None or flags or target is not None or keep_messages):
         raise BadInput("--resume needs --out and takes no settings: those of the federation in that directory hold")
     directory = (
-        out if resume and out is not None else _prepared(out, flags, _budget(flags.pop("rho", None), target, delta))
+        out
+        if resume and out is not None
+        else _prepared(out, flags, _budget(flags.pop("rho", None), target, delta), keep_messages=keep_messages)
     )
     board = Board(trial.proposal_in(directory).machines)
     try:
@@ -133,7 +138,7 @@ def _budget(rho: float | None, target: float | None, delta: float) -> dict[str, 
     return {"epsilon": target, "delta": delta}
 
 
-def _prepared(out: Path | None, flags: Mapping[str, Any], budget: Mapping[str, float]) -> Path:
+def _prepared(out: Path | None, flags: Mapping[str, Any], budget: Mapping[str, float], *, keep_messages: bool) -> Path:
     """Write a federation into a new directory and return it."""
     from anechoic.flower import trial
 
@@ -141,7 +146,8 @@ def _prepared(out: Path | None, flags: Mapping[str, Any], budget: Mapping[str, f
     data = data_of(experiment)
     directory = fresh("federation") if out is None else out
     policy = {**budget, "trust_server": find(proposal.algorithm).noise_by == "server"}
-    trial.prepare(directory, problem_of(experiment, data), federation_of(experiment), data.test, proposal, policy)
+    problem, federation = problem_of(experiment, data), federation_of(experiment)
+    trial.prepare(directory, problem, federation, data.test, proposal, policy, keep_messages=keep_messages)
     return directory
 
 

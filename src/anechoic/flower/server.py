@@ -47,6 +47,8 @@ class Serving:
         'no' refuses a directory that has a run in it, 'yes' goes on where it had come, a number goes on from there.
     sampler : {'opendp', 'staircase'}
         What draws the noise where the server is trusted to; as in :class:`~anechoic.protocol.policy.Policy`.
+    keep_messages : bool
+        Whether every message that comes is kept in ``server_dir``, in messages.jsonl, for ``anechoic audit``.
     answer_seconds, joining_seconds, nothing_seconds : float
         As in :class:`~anechoic.flower.strategy.Patience`.
     """
@@ -54,6 +56,7 @@ class Serving:
     server_dir: str
     resume: str = "no"
     sampler: Sampler = "opendp"
+    keep_messages: bool = False
     answer_seconds: Positive = Patience.answer
     joining_seconds: Positive = Patience.joining
     nothing_seconds: Positive = Patience.nothing
@@ -110,7 +113,13 @@ def server_app(
         source = exact_noise(serving.sampler) if noise is None else noise(context)
         measure = None if evaluate is None else evaluate(context)
         with Coordinator(
-            proposal, problem(context), directory, resume=serving.point, noise=source, rehearsal=rehearsal
+            proposal,
+            problem(context),
+            directory,
+            resume=serving.point,
+            noise=source,
+            rehearsal=rehearsal,
+            keep_messages=serving.keep_messages,
         ) as coordinator:
 
             def evaluated(number: int, arrays: ArrayRecord) -> MetricRecord | None:

@@ -104,6 +104,8 @@ def prepare(
     test: Records,
     proposal: Proposal,
     policy: Mapping[str, Any],
+    *,
+    keep_messages: bool = False,
 ) -> None:
     """Write a federation into a directory that holds none: its app, and for each machine its records and its policy."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -111,6 +113,7 @@ def prepare(
     app = directory / APP
     app.mkdir(parents=True, mode=0o700)
     settings = json.loads(proposal.text()) | {"server-dir": "", "resume": "no", "answer-seconds": 120.0}
+    settings["keep-messages"] = keep_messages
     write_whole(app / "pyproject.toml", PROJECT + to_toml(settings))
     names = {"kind": type(problem).__name__, "problem": expression(problem), "records": RECORDS, "test": TEST}
     write_whole(app / "trial.py", SOURCE.format(**names))
@@ -133,7 +136,7 @@ def proposal_in(directory: Path) -> Proposal:
     return Proposal.of({key: value for key, value in settings.items() if key not in OWN})
 
 
-OWN = ("server-dir", "resume", "answer-seconds")
+OWN = ("server-dir", "resume", "answer-seconds", "keep-messages")
 """The settings of a trial's app that are not part of its proposal."""
 
 

@@ -27,6 +27,7 @@ from anechoic.privacy.noise import NoiseSource, for_release, generator
 from anechoic.problems.base import Problem
 from anechoic.protocol.checkpoints import Checkpoint, Checkpoints
 from anechoic.protocol.proposal import Proposal
+from anechoic.protocol.transcript import FILE, Said, Transcript
 from anechoic.protocol.wire import Answer, Ask, unpack
 from anechoic.records import Vector
 
@@ -49,6 +50,8 @@ class Coordinator:
         Of a trusted server; by default the exact discrete Gaussian. Anything else is for tests.
     rehearsal : bool
         For tests only, as of :class:`~anechoic.protocol.node.Node`.
+    keep_messages : bool
+        Whether every message that comes is kept in the directory, for audits.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Coordinator:
         resume: bool | int = False,
         noise: NoiseSource | None = None,
         rehearsal: bool = False,
+        keep_messages: bool = False,
     ) -> None:
         source = for_release(DiscreteGaussian() if noise is None else noise, rehearsal=rehearsal)
         self.proposal = proposal
@@ -73,6 +77,7 @@ class Coordinator:
             self.server = Server(self.rule, start, source, ledger, Budget(proposal.rho))
             self.server.releases = len(ledger)
             self._take_up(resume)
+            self.transcript = Transcript(directory / FILE) if keep_messages else None
         except BaseException:
             self.checkpoints.close()
             raise
@@ -105,6 +110,8 @@ class Coordinator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.checkpoints.close()
+        if self.transcript is not None:
+            self.transcript.close()
 
     @property
     def done(self) -> bool:
@@ -156,6 +163,7 @@ class Coordinator:
 
     def absorb(self, number: int, answer: Answer) -> bool:
         """Take an answer into the round if it counts, and close the round if it is full; tell whether it counted."""
+        self._keep(number, answer)
         self._seen[number] = max(self._seen[number], answer.number)
         late = answer.question != self._question or answer.parent != self._absorbed.get(number, 0)
         if late or number in self._taken or len(self._taken) >= self.proposal.participants or self.done:
@@ -176,6 +184,13 @@ class Coordinator:
         if len(self._taken) == self.proposal.participants:
             self._close()
         return True
+
+    def _keep(self, number: int, answer: Answer) -> None:
+        """Write down what came, whether it counts or not."""
+        if self.transcript is not None:
+            names = {known: identity for identity, known in self._numbers.items()}
+            said = Said(names[number], answer.number, answer.parent, answer.question, answer.message)
+            self.transcript.write(said)
 
     def _check_use(self, use: Use | None) -> None:
         """Refuse what would make the ledger of a trusted server say less than the truth."""
