@@ -144,7 +144,7 @@ def test_a_simulated_run_is_certified_as_what_it_is(algorithm: str, tmp_path: Pa
     lines = (tmp_path / "run" / "ledger.csv").read_text().splitlines(keepends=True)
     (tmp_path / "run" / "ledger.csv").write_text("".join(lines[:-1]))
     code, printed, _ = anechoic("certificate", "run", "--against", "certificate.json")
-    assert (code, "FAILED  tampering" in printed) == (1, True)
+    assert (code, "FAILED  unchanged" in printed) == (1, True)
 
 
 def test_a_store_that_was_written_anew_does_not_fit_an_earlier_certificate(tmp_path: Path, anechoic: Command) -> None:
@@ -171,7 +171,7 @@ def test_a_store_that_was_written_anew_does_not_fit_an_earlier_certificate(tmp_p
     assert (code, "FAILED" in out) == (0, False)
     code, out, _ = anechoic("ledger", "verify", "machine0", "--certificate", "certificate.json")
     assert code == 1
-    assert "FAILED  tampering: the ledger's first" in out
+    assert "FAILED  unchanged: the ledger's first" in out
     assert here.proposal.run == "test"
 
 
@@ -246,7 +246,7 @@ def test_the_store_of_another_machine_does_not_fit_and_the_sentence_says_so(tmp_
     anechoic("certificate", "machine0")
     code, out, _ = anechoic("ledger", "verify", "machine1", "--certificate", "certificate.json")
     assert code == 1
-    assert f"FAILED  tampering: the certificate is of machine {told(tmp_path)['identity']}, the ledger of" in out
+    assert f"FAILED  unchanged: the certificate is of machine {told(tmp_path)['identity']}, the ledger of" in out
 
 
 def test_a_ledger_whose_end_was_cut_off_proves_itself_and_verify_says_that_it_cannot_know(

@@ -324,3 +324,12 @@ def test_every_setting_has_a_flag() -> None:
     assert keys - {"config", "out", "as_json", "epsilon", "delta", "passes"} == {*vars(Experiment())} - parts | {
         *options.PARTS["table"]
     } | {*options.PARTS["synthetic"]}
+
+
+@pytest.mark.parametrize(("algorithm", "says"), [("noisy-sgd", True), ("sgd", False)])
+def test_a_simulation_says_that_it_protects_nobody(algorithm: str, says: bool, anechoic: Command) -> None:
+    words = ["--data", "digits", "--unit-norm", "--diameter", "20", "--machines", "4", "--algorithm", algorithm]
+    _, out, _ = anechoic("train", *words, "--rounds", "2", *(["--rho", "2"] if says else []), "--out", "run")
+    assert ("protects nobody" in out) == says
+    assert anechoic("report", "run")[0] == 0
+    assert ("protects nobody" in Path("run", "report.html").read_text("utf-8")) == says

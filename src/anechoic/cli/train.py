@@ -147,4 +147,6 @@ def _show(found: dict[str, Any], recording: Recording) -> None:
         told += f", excess loss {found['excess']:.4f}"
     print(told)
     print(recording.certificate)
+    if found["rho"] is not None:
+        print("This is a simulation: its noise comes from a seed and protects nobody.")
     print(f"{'Stopped; what was finished is in' if found['stopped'] else 'Written to'} {found['directory']}")

@@ -49,17 +49,17 @@ def compare(account: Account, certificate: Mapping[str, Any]) -> Check:
         own, named = account.about.get(name), certificate.get(name)
         if own != named:
             of = {"identity": "machine", "run": "run"}[name]
-            return Check("tampering", False, f"the certificate is of {of} {named}, the ledger of {of} {own}")
+            return Check("unchanged", False, f"the certificate is of {of} {named}, the ledger of {of} {own}")
     links = chain(account)
     if rows >= len(links):
-        return Check("tampering", False, f"the certificate was made from {rows} rows, the ledger has {len(links) - 1}")
+        return Check("unchanged", False, f"the certificate was made from {rows} rows, the ledger has {len(links) - 1}")
     if links[rows] != digest:
         return Check(
-            "tampering", False, f"the ledger's first {rows} rows are not those that the certificate was made from"
+            "unchanged", False, f"the ledger's first {rows} rows are not those that the certificate was made from"
         )
     since = len(links) - 1 - rows
     return Check(
-        "tampering", True, f"{rows} rows are as certified" + (f", {since} have been added since" if since else "")
+        "unchanged", True, f"{rows} rows are as certified" + (f", {since} have been added since" if since else "")
     )
 
 

@@ -71,6 +71,8 @@ def _reading(runs: Sequence[Run]) -> Iterator[str]:
         cost = "without privacy" if spent is None else f"at ε = {fixed(spent)} (δ = {best['summary']['delta']:g})"
         of = "" if len(runs) == 1 else f", the most of {len(runs)} runs"
         yield f"{best['name']} predicts {fixed(100 * best['summary']['accuracy'])} % of the test records{of}, {cost}."
+    if any(run["summary"] and run["summary"]["rho"] is not None for run in runs):
+        yield "A simulation protects nobody: its noise is from a seed. ε is that of noise which nobody can draw again."
     for words, found in (
         ("stopped before the end", [run["name"] for run in runs if run["summary"] and run["summary"]["stopped"]]),
         ("killed before the end, so that only metrics are left", [run["name"] for run in runs if not run["summary"]]),
