@@ -19,6 +19,7 @@ from anechoic.flower.commands import Value, config_text, listens
 from anechoic.flower.credentials import KeyPair, find_credentials, make_credentials, make_key_pair
 from anechoic.flower.launch import Deployment, launch
 from anechoic.flower.processes import FederationFailed, living
+from anechoic.flower.supernode import Place, SuperNode
 
 CLIENT = """
 from flwr.app import Context, Message, MetricRecord, RecordDict
@@ -142,6 +143,40 @@ def test_a_machine_that_was_stopped_comes_back_as_the_same(deployment: Deploymen
     node.start()
     node.wait(30)
     assert f"SuperNode ID: {node.node_id}" in node.process.written()
+
+
+SUPERNODE = """\
+#!/bin/sh
+if [ -e {seen} ]; then echo "SuperNode ID: 7"; exec sleep 60; fi
+touch {seen}
+echo "[code: 2004] Failed to activate SuperNode."
+exit 1
+"""
+
+
+def test_a_machine_whose_crash_is_not_forgotten_yet_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "flower-supernode"
+    script.write_text(SUPERNODE.format(seen=tmp_path / "seen"))
+    script.chmod(0o700)
+    monkeypatch.setattr("anechoic.flower.supernode.program", lambda name: str(script))
+    monkeypatch.setattr("anechoic.flower.supernode.RETRY", 0.2)
+    keys, place = KeyPair(tmp_path / "key", tmp_path / "key.pub"), Place(tmp_path, "127.0.0.1:1", tmp_path / "ca", {})
+    node = SuperNode("machine-0", keys, {}, place)
+    node.node_id = 7
+    try:
+        node.start()
+        node.wait(30)
+        assert (node.online, node.starts) == (True, 2)
+    finally:
+        node.kill()
+
+
+def test_a_federation_that_was_stopped_starts_again_at_once(tmp_path: Path) -> None:
+    for _ in range(2):
+        with launch(1, tmp_path / "federation") as running:
+            assert running.nodes[0].starts == 1
 
 
 def test_a_command_that_fails_says_so_in_one_line(app: Path, deployment: Deployment) -> None:

@@ -114,7 +114,7 @@ def command(
     board = Board(trial.proposal_in(directory).machines)
     try:
         with closing(trial.run(directory, resume=resume, answer_seconds=answer_seconds)) as events:
-            _follow(events, board, delta, quiet=as_json)
+            _follow(events, board, delta, quiet=as_json, resumed=resume)
     except FederationFailed as failure:
         print(f"anechoic: {failure}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -175,12 +175,13 @@ def proposed(flags: Mapping[str, Any], budget: Mapping[str, float]) -> tuple[Exp
     return experiment, proposal
 
 
-def _follow(events: Iterable[Mapping[str, Any]], board: Board, delta: float, *, quiet: bool) -> None:
+def _follow(events: Iterable[Mapping[str, Any]], board: Board, delta: float, *, quiet: bool, resumed: bool) -> None:
     """Show on the terminal how the run goes; a line for each thing that happens where there is none."""
     console = Console(stderr=True, quiet=quiet)
     if not console.is_terminal:
         console = Console(stderr=True, quiet=quiet, width=1000)
-    console.print("starting a SuperLink and its SuperNodes ...")
+    hint = " (a minute or two where a crash went before)" if resumed else ""
+    console.print(f"starting a SuperLink and its SuperNodes ...{hint}")
     with Live(console=console, auto_refresh=False, transient=True) as live:
         for event in events:
             line = board.take(event)

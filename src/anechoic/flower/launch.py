@@ -220,11 +220,13 @@ class Deployment:
         if self._supervisor.is_alive():
             self._supervisor.join()
         try:
+            # The SuperLink goes last: a machine that could not sign off counts as online for another minute.
             for node in self.nodes:
                 node.ask()
+            _patience([node.process for node in self.nodes if node.alive])
             if self._superlink is not None and self._superlink.alive:
                 self._superlink.ask()
-            self._patience()
+                _patience([self._superlink])
         finally:
             for run in self.runs:
                 run.close()
@@ -234,13 +236,6 @@ class Deployment:
                 self._superlink.kill()
             if self._guard is not None:
                 self._guard.end()
-
-    def _patience(self) -> None:
-        until = time.monotonic() + GRACE
-        processes = [node.process for node in self.nodes if node.alive]
-        processes += [self._superlink] if self._superlink is not None else []
-        while time.monotonic() < until and any(process.alive or process.children() for process in processes):
-            time.sleep(PAUSE)
 
     @property
     def _home(self) -> Path:
@@ -279,6 +274,13 @@ class Deployment:
         processes += [self._superlink] if self._superlink is not None else []
         if self._guard is not None:
             self._guard.tell(process.pid for process in processes if process.alive)
+
+
+def _patience(processes: Sequence[Process]) -> None:
+    """Wait until they and all that they have started have ended, for as long as the time of grace."""
+    until = time.monotonic() + GRACE
+    while time.monotonic() < until and any(process.alive or process.children() for process in processes):
+        time.sleep(PAUSE)
 
 
 @contextmanager

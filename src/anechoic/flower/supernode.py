@@ -18,7 +18,7 @@ RETRY = 5.0
 """Seconds between two starts of a SuperNode that ended by itself. The SuperLink refuses one whose predecessor was
 killed, with exit code 305, until it has missed the predecessor's heartbeat for up to 60 s."""
 
-TAKEN = "address already in use"
+TAKEN, REFUSED = "address already in use", "Failed to activate SuperNode"
 
 STARTS = 4
 """How often a process is started whose port somebody else was faster to take."""
@@ -103,14 +103,21 @@ class SuperNode:
             self._started = time.monotonic()
 
     def wait(self, seconds: float) -> None:
-        """Wait until it is online; one that was never accepted by the SuperLink may not end before."""
+        """Wait until it is online; one that was never accepted by the SuperLink may not end before.
+
+        One that is registered is started again while the SuperLink takes it for the one that a crash has ended.
+        """
         until, starts = time.monotonic() + seconds, 1
         while not self.online:
             if not self.alive and not self._supervised:
-                if TAKEN not in self.process.written() or starts == STARTS:
+                written = self.process.written()
+                if TAKEN in written and starts < STARTS:
+                    self.start()
+                    starts += 1
+                elif REFUSED not in written or self.node_id is None:
                     raise self.process.failed(f"{self.name} was not accepted by the SuperLink")
-                self.start()
-                starts += 1
+                elif time.monotonic() > self._started + RETRY:
+                    self.start()
             if time.monotonic() > until:
                 raise self.process.failed(f"{self.name} was not online within {seconds:.0f} s")
             time.sleep(PAUSE)
