@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from tests.flower.grids import StraightGrid, context_of
 from tests.protocol.conftest import MACHINES, SEED, federation_of, problem_of, proposal_of
 
 from anechoic.engines.machines import run_machines
-from anechoic.errors import Refused
+from anechoic.errors import BadInput, Refused
 from anechoic.flower import Patience, PrivateStrategy, client_app, mod, server_app
-from anechoic.flower.messages import RECORD, ask_record
+from anechoic.flower.messages import RECORD, ask_record, refusal_record
 from anechoic.participation import Trace
 from anechoic.privacy import certify
 from anechoic.privacy.noise import SERVER, SeededWhole
@@ -243,6 +244,101 @@ def test_a_run_that_hears_nothing_gives_up_and_can_be_resumed(tmp_path: Path) ->
         app(lost, context_of(run_config=impatient))
     app(StraightGrid(apps), context_of(run_config=settings(tmp_path, proposal) | {"anechoic.resume": "yes"}))
     assert json.loads((tmp_path / "server" / "result.json").read_text())["rounds"] == 8
+
+
+def test_a_finished_run_that_is_resumed_still_says_what_it_has_cost(tmp_path: Path) -> None:
+    proposal = proposal_of(rounds=2)
+    apps, app = apps_of(tmp_path, client_app(load, seeded, rehearsal=True)), server_app(lambda context: problem_of())
+    again, result = settings(tmp_path, proposal) | {"anechoic.resume": "yes"}, tmp_path / "server" / "result.json"
+    app(StraightGrid(apps), context_of(run_config=settings(tmp_path, proposal)))
+    told = json.loads(result.read_text())
+    assert told["rho"] == max(told["spent"].values()) > 0
+    app(StraightGrid(apps), context_of(run_config=again))
+    assert json.loads(result.read_text()) == told
+    result.unlink()  # as after a crash between the last round and this file: no machine is asked, so nothing is known
+    app(StraightGrid(apps), context_of(run_config=again))
+    lost = json.loads(result.read_text())
+    assert (lost["rho"], lost["epsilon"], set(lost["spent"].values())) == (None, None, {None})
+
+
+def test_a_directory_that_no_machine_has_joined_can_be_used_with_other_settings(tmp_path: Path) -> None:
+    apps, app = apps_of(tmp_path, client_app(load, seeded, rehearsal=True)), server_app(lambda context: problem_of())
+    proposal = proposal_of(rounds=2)
+    with pytest.raises(Refused, match="over the policy's budget"):
+        app(StraightGrid(apps), context_of(run_config=settings(tmp_path, proposal_of(rounds=2, rho=3.0))))
+    app(StraightGrid(apps), context_of(run_config=settings(tmp_path, proposal)))
+    with pytest.raises(BadInput, match="holds a run: resume it, or name another directory"):
+        app(StraightGrid(apps), context_of(run_config=settings(tmp_path, proposal)))
+
+
+def test_one_machine_that_cannot_join_yet_keeps_no_others_waiting(tmp_path: Path) -> None:
+    told: list[tuple[str, Any]] = []
+
+    def fate(node: int, message: Message, reply: Message) -> Message | None:
+        if node == 100 and message.metadata.message_type == "query":
+            return Message(refusal_record("the disk is full", again=True), reply_to=message)
+        return reply
+
+    with Coordinator(proposal_of(rounds=2), problem_of(), tmp_path / "server") as coordinator:
+        patience = Patience(joining=0.3, nothing=20)
+        strategy = PrivateStrategy(coordinator, patience, lambda name, facts: told.append((name, facts)))
+        grid = StraightGrid(apps_of(tmp_path, client_app(load, seeded, rehearsal=True)), fate)
+        strategy.start(grid)
+        assert coordinator.done
+    silent = [facts for name, facts in told if name == "silent"]
+    assert silent == [{"machine": None, "node": 100, "why": "the disk is full"}]
+
+
+def test_a_machine_that_declined_is_asked_again_when_it_has_been_restarted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anechoic.flower.strategy.LOOK", 0.0)
+    apps = apps_of(tmp_path, client_app(load, seeded, rehearsal=True))
+    policy = tmp_path / "machine0" / "policy.toml"
+    policy.write_text("rho = 2,0\n")
+    with strategy_of(tmp_path, proposal_of()).coordinator as coordinator:
+        strategy, grid = PrivateStrategy(coordinator), StraightGrid(apps)
+        strategy.turn(grid)
+        assert list(strategy._known.declined) == [100]
+        policy.write_text("rho = 2.0\n")
+        strategy.turn(grid)
+        assert list(strategy._known.declined) == [100]
+        gone = apps.pop(100)
+        strategy.turn(grid)
+        apps[100] = gone
+        strategy.turn(grid)
+        assert not strategy._known.declined
+        assert set(strategy._known.numbers) == {100 + number for number in range(MACHINES)}
+
+
+def test_an_error_for_people_stands_in_flowers_log_without_a_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    apps = apps_of(tmp_path, client_app(load, seeded, rehearsal=True), "rho = 0.1\n")
+    app, logger = server_app(lambda context: problem_of()), logging.getLogger("flwr")
+    logger.addHandler(caplog.handler)
+    try:
+        with pytest.raises(Refused) as failure:
+            app(StraightGrid(apps), context_of(run_config=settings(tmp_path, proposal_of())))
+        caplog.clear()
+        logger.error("%s raised an exception", "ServerApp", exc_info=failure.value)
+        logger.error("%s raised an exception", "Another", exc_info=ValueError("not ours"))
+    finally:
+        logger.removeHandler(caplog.handler)
+    ours, other = caplog.records[0], caplog.records[-1]
+    assert (ours.getMessage(), ours.exc_info) == (str(failure.value), None)
+    assert other.exc_info
+
+
+def test_what_the_server_is_told_stands_in_the_machines_own_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, context = apps_of(tmp_path, client_app(load, seeded, rehearsal=True), "epsilonn = 2\n")[100]
+    message = Message(ask_record(proposal_of(), a_question()), 100, "train")
+    message.metadata.__dict__["_message_id"] = "1"
+    sentence = fields(app(message, context))["refused"]
+    assert "did you mean 'epsilon'?" in sentence
+    assert sentence in caplog.text
 
 
 SECRET = "case 17 of ward 3"

@@ -92,7 +92,7 @@ def test_a_parent_that_is_unknown_is_refused_and_nothing_is_released() -> None:
     machine = a_machine()
     machine.answer(QUERY, 0)
     for parent in (2, 99, -1):
-        with pytest.raises(Refused, match=f"release {parent} is not one that machine 0 can build on"):
+        with pytest.raises(Refused, match=f"release {parent} is not one that this machine can build on"):
             machine.answer(QUERY, parent)
     assert (machine.releases, machine.used, len(machine.ledger)) == (1, 1, 1)
 

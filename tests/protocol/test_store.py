@@ -20,6 +20,7 @@ from anechoic.engines.journal import Entry, Question
 from anechoic.errors import BadInput, Refused, Unavailable
 from anechoic.privacy.ledger import Release
 from anechoic.protocol import database
+from anechoic.protocol.checkpoints import Checkpoints
 from anechoic.protocol.database import Damaged
 from anechoic.protocol.node import Node
 from anechoic.protocol.store import FILE, Store
@@ -309,7 +310,7 @@ def test_an_acknowledgement_cannot_be_taken_back_whether_or_not_it_was_true(worl
     first, second = (node.answer(here.proposal, asked(round_, round_ - 1, 0)) for round_ in (1, 2))
     third = node.answer(here.proposal, asked(3, 2, 2))  # which no round need have absorbed
     for question in (asked(1, 0, 0), asked(4, 1, 0), asked(4, 0, 2)):
-        with pytest.raises(Refused, match=rf"release {question.parent} is not one that machine 0 can build on"):
+        with pytest.raises(Refused, match=rf"release {question.parent} is not one that this machine can build on"):
             node.answer(here.proposal, question)
     assert node.answer(here.proposal, asked(2, 1, 0)).message == second.message
     assert node.answer(here.proposal, asked(3, 2, 0)) == third
@@ -331,3 +332,9 @@ def test_forks_are_paid_for_until_the_budget_ends_and_what_was_said_is_said_agai
     assert len(answers) == 4
     assert [answer.spent for answer in answers] == pytest.approx([1.0, 2**0.5, 3**0.5, 2.0])
     assert node.answer(here.proposal, ask).message == answers[0].message
+
+
+def test_a_directory_of_which_nothing_may_be_asked_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    for kind in (Store, Checkpoints):
+        with pytest.raises(BadInput, match=r"cannot be opened|there is no anechoic"):
+            kind(tmp_path / ("long" * 100))

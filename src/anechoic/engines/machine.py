@@ -163,7 +163,9 @@ class Machine:
         try:
             return self.journal.memory(parent)
         except KeyError:
-            raise Refused(f"release {parent} is not one that machine {self.index} can build on") from None
+            raise Refused(
+                f"release {parent} is not one that this machine can build on: it has gone on from it, or never made it"
+            ) from None
 
 
 def hash_of(query: Query) -> str:

@@ -66,6 +66,9 @@ class Board:
             case {"event": "answered", "machine": number, "spent": spent}:
                 seat = self._seat(number)
                 seat.state, seat.spent, seat.rounds = "answered", spent, seat.rounds + 1
+            case {"event": "silent", "machine": None, "place": int(place), "why": why}:
+                self.seats[place].state = f"cannot join yet: {why}"
+                return f"machine {place} cannot join yet: {why}"
             case {"event": "silent", "machine": int(number), "why": why}:
                 seat = self._seat(number)
                 seat.state, seat.late = f"late: {why}", seat.late + 1

@@ -97,6 +97,7 @@ def reply(
         else:
             content = messages.enrolled_record(node.enrol(proposal))
     except AnechoicError as refusal:
+        LOG.warning("the server is told: %s", refusal)
         content = messages.refusal_record(str(refusal), again=isinstance(refusal, Unavailable))
     except Exception:
         # Flower would tell the server what the exception says, and nobody knows what of the records is in that.

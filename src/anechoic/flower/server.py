@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -30,6 +31,9 @@ PREFIX = "anechoic."
 
 MARK = "anechoic "
 """With what a line begins that tells a program, as JSON, what happens in a run."""
+
+RESULT = "result.json"
+"""The file in the server's directory that says what a run has come to and what it has cost."""
 
 Evaluate = Callable[[Vector], Mapping[str, float]]
 """Measures a model, on data that the server has: the machines' records are not for this."""
@@ -105,6 +109,7 @@ def server_app(
             serve(grid, context)
         except AnechoicError as error:
             print_event("failed", {"why": str(error)})
+            logging.getLogger("flwr").addFilter(_in_a_sentence)
             raise
 
     def serve(grid: Grid, context: Context) -> None:
@@ -121,6 +126,9 @@ def server_app(
             rehearsal=rehearsal,
             keep_messages=serving.keep_messages,
         ) as coordinator:
+            if coordinator.done and (found := _result(directory)) is not None:
+                print_event("done", found)
+                return
 
             def evaluated(number: int, arrays: ArrayRecord) -> MetricRecord | None:
                 if measure is None:
@@ -135,6 +143,23 @@ def server_app(
             write_result(directory, coordinator, strategy.spent, dict(measured))
 
     return app
+
+
+def _in_a_sentence(record: logging.LogRecord) -> bool:
+    """Let Flower log an error that is made for people as its sentence, without the traceback."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, AnechoicError):
+        record.exc_info, record.msg, record.args = None, "%s", (str(error),)
+    return True
+
+
+def _result(directory: Path) -> dict[str, Any] | None:
+    """Return what was written down when the run came to its end: nobody is asked again what it has cost."""
+    try:
+        found = json.loads((directory / RESULT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def settings_of(run_config: Mapping[str, Any]) -> tuple[Proposal, Serving]:
@@ -159,18 +184,21 @@ def write_result(
     weights = io.BytesIO()
     np.save(weights, coordinator.model)
     write_whole(directory / "model.npy", weights.getvalue())
+    told: dict[int, float | None] = {number: spent.get(number) for number in coordinator.joined}
     if coordinator.rule.noise_by == "server":
-        spent = {0: coordinator.server.budget.spent}
-    highest = max(spent.values(), default=0.0)
+        told = {0: coordinator.server.budget.spent}
+    known = [value for value in told.values() if value is not None]
+    # One that has not been heard since the server was resumed may have spent more than all others.
+    highest = max(known) if known and len(known) == len(told) else None
     found = {
         "proposal": json.loads(coordinator.proposal.text()),
         "rounds": coordinator.round,
         "left": {str(number): why for number, why in coordinator.gone.items()},
         "rho": highest,
-        "epsilon": epsilon(highest, 1e-5, Route.WHOLE) if highest else 0.0,
+        "epsilon": epsilon(highest, 1e-5, Route.WHOLE) if highest else highest,
         "delta": 1e-5,
-        "spent": {str(number): value for number, value in spent.items()},
+        "spent": {str(number): value for number, value in told.items()},
         "measured": measured,
     }
-    write_json(directory / "result.json", found)
+    write_json(directory / RESULT, found)
     print_event("done", found)

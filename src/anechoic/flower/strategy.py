@@ -27,6 +27,9 @@ POLL, LOOK = 0.2, 1.0
 FAILURES = 3
 """A machine whose app fails so often in a row is asked no more."""
 
+LATER = 15.0
+"""Seconds before a machine that cannot join at the moment is asked again."""
+
 APP_FAILED = (1, 2, 6, 7)
 """Flower's error codes for an app that cannot be loaded or that raises: asking again at once will not help."""
 
@@ -76,6 +79,8 @@ class _Known:
     declined: dict[int, str] = field(default_factory=dict)
     failures: dict[int, int] = field(default_factory=dict)
     spent: dict[int, float] = field(default_factory=dict)
+    later: dict[int, float] = field(default_factory=dict)
+    """By node id, when to ask one again that could not join."""
 
 
 class PrivateStrategy(Strategy):
@@ -102,7 +107,7 @@ class PrivateStrategy(Strategy):
         self._observe = observe
         self._known = _Known()
         self._sent: dict[str, _Sent] = {}
-        self._looked = self._heard = time.monotonic()
+        self._looked = self._heard = self._moved = time.monotonic()
         self._looked -= LOOK
         self._ready = False
         self._seconds: dict[int, float] = {}
@@ -149,7 +154,8 @@ class PrivateStrategy(Strategy):
         Refused
             Too few machines are left, or nothing has happened for too long. The run can be resumed.
         """
-        before, began, self._heard = self.coordinator.round, time.monotonic(), time.monotonic()
+        before, began = self.coordinator.round, time.monotonic()
+        self._heard = self._moved = began
         self._seconds = {}
         while self.coordinator.round == before:
             if not self.turn(grid):
@@ -197,7 +203,10 @@ class PrivateStrategy(Strategy):
             return
         self._looked = now
         known.online = frozenset(grid.get_node_ids())
+        # Who comes back after a restart is asked anew: the owner may have changed the policy.
+        known.declined = {node: why for node, why in known.declined.items() if node in known.online}
         asked = {sent.node for sent in self._sent.values() if sent.number is None}
+        asked |= {node for node, due in known.later.items() if now < due}
         new = known.online - known.numbers.keys() - known.declined.keys() - asked
         record = messages.proposal_record(self.coordinator.proposal, self.coordinator.rule.problem.description)
         due = [(_Sent(node, None, now), Message(record, node, "query", ttl=self._lifetime)) for node in sorted(new)]
@@ -208,7 +217,7 @@ class PrivateStrategy(Strategy):
         known, wanted = self._known, self.coordinator.proposal
         if not self._ready:
             joined, declined = len(known.numbers), len(known.declined)
-            enough = joined >= wanted.participants and time.monotonic() - self._heard > self.patience.joining
+            enough = joined >= wanted.participants and time.monotonic() - self._moved > self.patience.joining
             self._ready = joined + declined >= wanted.machines or enough
             if joined + declined >= wanted.machines and joined < wanted.participants:
                 why = "; ".join(sorted(set(known.declined.values())))
@@ -266,6 +275,7 @@ class PrivateStrategy(Strategy):
         known.numbers = {other: known.numbers[other] for other in known.numbers if known.numbers[other] != number}
         known.numbers[node] = number
         known.spent[number] = enrolled.spent
+        self._moved = time.monotonic()
         self._tell("joined", machine=number, node=node, releases=enrolled.releases, spent=enrolled.spent)
 
     def _declined(self, sent: _Sent, why: str, again: bool) -> None:
@@ -273,9 +283,11 @@ class PrivateStrategy(Strategy):
             self.coordinator.silent(sent.number)
             self._tell("silent", machine=sent.number, why=why)
         elif again:
-            self._tell("silent", machine=None, why=why)
+            self._known.later[sent.node] = time.monotonic() + LATER
+            self._tell("silent", machine=None, node=sent.node, why=why)
         elif sent.number is None:
             self._known.declined[sent.node] = why
+            self._moved = time.monotonic()
             self._tell("declined", node=sent.node, why=why)
         else:
             if self.coordinator.leave(sent.number, why, sent.ask):

@@ -25,7 +25,7 @@ from anechoic.files import write_whole
 from anechoic.flower.commands import Value
 from anechoic.flower.launch import launch
 from anechoic.flower.processes import FederationFailed
-from anechoic.flower.server import MARK, PREFIX
+from anechoic.flower.server import MARK, PREFIX, RESULT
 from anechoic.privacy.conversions import Route, epsilon
 from anechoic.problems import Ball, Huber, LeastSquares, LinearModel, SmoothedHinge, Softmax
 from anechoic.protocol import checkpoints, store
@@ -35,7 +35,7 @@ from anechoic.protocol.proposal import Proposal
 from anechoic.records import Records
 from anechoic.settings import to_toml
 
-APP, SERVER, POLICY, RECORDS, TEST, RESULT = "app", "server", "policy.toml", "records.npz", "test.npz", "result.json"
+APP, SERVER, POLICY, RECORDS, TEST = "app", "server", "policy.toml", "records.npz", "test.npz"
 
 Event = dict[str, Any]
 """What happens in a run: its name under ``event``, and plain values about it."""

@@ -23,7 +23,7 @@ from anechoic.errors import BadInput, brief
 from anechoic.files import UNREADABLE
 from anechoic.privacy.ledger import Ledger, Release, Use
 from anechoic.privacy.noise import SERVER
-from anechoic.protocol.database import Damaged, Opened, connect, reading, writing
+from anechoic.protocol.database import Damaged, Opened, connect, file_in, reading, writing
 
 FILE = "server.sqlite"
 KIND = "anechoic server, form 2"
@@ -78,7 +78,7 @@ class Checkpoints(Opened):
     """
 
     def __init__(self, directory: Path, binding: str | None = None, told: Mapping[str, str] | None = None) -> None:
-        self.path = directory if directory.is_file() else directory / FILE
+        self.path = file_in(directory, FILE)
         self._database = connect(self.path, KIND, SCHEMA, None if binding is None else _begin(binding, told or {}))
         try:
             with reading(self.path):
@@ -202,6 +202,16 @@ class Checkpoints(Opened):
     def _seal(self, *parts: Any) -> str:
         """Return the digest of a row of this store."""
         return _digest(self.about["root"], *parts)
+
+
+def forget_unused(directory: Path) -> None:
+    """Remove a server's store that no machine has joined: nothing hangs on it, and the directory can be used again."""
+    path = directory / FILE
+    if path.is_file():
+        with Checkpoints(path) as opened:
+            used = opened.machines() or len(opened.ledger()) or any(opened.rounds())
+        if not used:
+            path.unlink()
 
 
 FIXED = ("binding", "made", "settings", "problem")

@@ -25,7 +25,7 @@ from anechoic.privacy.entropy import EXACT, DiscreteGaussian
 from anechoic.privacy.ledger import Release, Use
 from anechoic.privacy.noise import NoiseSource, for_release, generator
 from anechoic.problems.base import Problem
-from anechoic.protocol.checkpoints import Checkpoint, Checkpoints
+from anechoic.protocol.checkpoints import Checkpoint, Checkpoints, forget_unused
 from anechoic.protocol.proposal import Proposal
 from anechoic.protocol.transcript import FILE, Said, Transcript
 from anechoic.protocol.wire import Answer, Ask, unpack
@@ -45,7 +45,7 @@ class Coordinator:
         Where the server's store is, or is made.
     resume : int or bool
         Whether to go on where a server with this directory had come (True), or how many rounds after the start; False
-        refuses a directory that has a run in it.
+        refuses a directory that has a run in it which a machine has joined.
     noise : NoiseSource, optional
         Of a trusted server; by default the exact discrete Gaussian. Anything else is for tests.
     rehearsal : bool
@@ -70,6 +70,8 @@ class Coordinator:
         self.rule = proposal.rule(problem)
         self.total_rounds = sum(segment.rounds for segment in self.rule.segments())
         told = {"settings": proposal.text(), "problem": problem.description}
+        if resume is False:
+            forget_unused(directory)
         self.checkpoints = Checkpoints(directory, proposal.binding(problem), told)
         try:
             start = problem.domain.start(problem.dimension)
@@ -122,6 +124,11 @@ class Coordinator:
     def model(self) -> Vector:
         """The algorithm's output as things stand."""
         return np.asarray(self.rule.output(self.server.state))
+
+    @property
+    def joined(self) -> list[int]:
+        """The numbers of all machines that have ever joined."""
+        return sorted(self._numbers.values())
 
     @property
     def query(self) -> Query:

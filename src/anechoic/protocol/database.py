@@ -60,6 +60,14 @@ SMALLEST = 512
 PRAGMAS = ("locking_mode = EXCLUSIVE", "synchronous = EXTRA", "secure_delete = ON", "cell_size_check = ON")
 
 
+def file_in(directory: Path, name: str) -> Path:
+    """Return where a store is: the file of that name in a directory, or the path itself if it is a file."""
+    try:
+        return directory if directory.is_file() else directory / name
+    except OSError:  # not even that may be asked; connecting will say so
+        return directory / name
+
+
 def connect(path: Path, kind: str, schema: str = "", about: Mapping[str, str] | None = None) -> sqlite3.Connection:
     """Open a file that this process alone may use until it closes it, or make it where ``about`` says what for.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,8 @@ from anechoic.protocol.proposal import Proposal
 from anechoic.protocol.store import FILE, Bound, Store
 from anechoic.protocol.wire import Answer, Ask, pack
 from anechoic.records import Records
+
+LOG = logging.getLogger(__name__)
 
 
 class Enrolled(NamedTuple):
@@ -76,6 +79,14 @@ class Node:
     def enrol(self, proposal: Proposal) -> Enrolled:
         """Agree to a proposal, making the store if there is none, or refuse it."""
         with self._machine(proposal) as (machine, store):
+            if not machine.releases:
+                LOG.warning(
+                    "run %s begins with the whole budget of ρ = %.4g in %s: what another store has let out of these "
+                    "records is not in it",
+                    proposal.run,
+                    self.policy.budget,
+                    store.path,
+                )
             return Enrolled(store.identity, machine.releases, machine.budget.spent)
 
     def answer(self, proposal: Proposal, ask: Ask) -> Answer:

@@ -18,7 +18,7 @@ from anechoic.algorithms.base import Algorithm, Keeps, Memory
 from anechoic.engines.journal import Entry, Journal, Question, Reply, nearest
 from anechoic.errors import BadInput, Refused
 from anechoic.privacy.ledger import NO_PARENT, Ledger, Release, Use, read_taken, written
-from anechoic.protocol.database import Damaged, Opened, connect, reading, writing
+from anechoic.protocol.database import Damaged, Opened, connect, file_in, reading, writing
 from anechoic.protocol.wire import pack, unpack
 from anechoic.records import Vector
 
@@ -92,7 +92,7 @@ class Store(Journal, Opened):
     """
 
     def __init__(self, directory: Path, bound: Bound | None = None, rule: Algorithm | None = None) -> None:
-        self.path = directory if directory.is_file() else directory / FILE
+        self.path = file_in(directory, FILE)
         self._rule = rule
         self._dimension = 0 if rule is None else rule.problem.dimension
         if rule is not None and rule.keeps is Keeps.OTHER:
