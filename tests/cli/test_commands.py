@@ -93,7 +93,7 @@ def test_every_command_has_help_with_an_example(
     assert f"anechoic {command}" in capsys.readouterr().out.replace("\n", " ")
 
 
-@pytest.mark.parametrize("words", [("reproduce",), ("study",), ("ledger", "show")])
+@pytest.mark.parametrize("words", [("reproduce",), ("study",), ("ledger", "export")])
 def test_help_shows_brackets_as_they_are(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,3 +180,19 @@ def test_releases_that_were_never_absorbed_are_told_from_those_that_were(tmp_pat
     assert account.releases[-1]["state"] == "open"
     assert all(check.held for check in account.checks())
     assert problem_of().dimension == 6
+
+
+def test_a_server_that_nobody_trusts_is_not_said_to_have_revealed_nothing(ran: World, anechoic: Command) -> None:
+    code, out, err = anechoic("ledger", "show", "server")
+    assert (code, err) == (0, "")
+    assert "what was revealed stands in each machine's" in out
+    assert "ε = 0" not in out
+
+
+def test_what_is_spent_is_stated_at_the_policys_delta(ran: World, anechoic: Command) -> None:
+    (ran.directory / "policy.toml").write_text("epsilon = 9.5\ndelta = 1e-6\n")
+    _, out, _ = anechoic("ledger", "show", "machine0", "--policy", "policy.toml")
+    assert "that is ε = 9.500 at the same δ" in out
+    assert out.count("δ = 1e-06") == 1
+    _, out, _ = anechoic("ledger", "show", "machine0", "--policy", "policy.toml", "--delta", "1e-4")
+    assert "δ = 0.0001" in out

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+from importlib import metadata
+from typing import Annotated, NoReturn
 
 import typer
 from click.exceptions import ClickException, NoArgsIsHelpError
@@ -19,6 +20,7 @@ from anechoic.cli import (
     federate,
     ledger,
     plan,
+    policy,
     report,
     reproduce,
     study,
@@ -34,6 +36,7 @@ COMMANDS = (
     train,
     federate,
     supernode,
+    policy,
     evaluate,
     report,
     certificate,
@@ -54,6 +57,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(metadata.version("anechoic"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 for module in COMMANDS:
     name, settings = module.__name__.rpartition(".")[2], getattr(module, "CONTEXT", None)
     app.command(name, cls=PlainHelp, epilog=module.EXAMPLES, context_settings=settings)(module.command)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from anechoic.algorithms import find
 from anechoic.cli.certificate import read as read_certificate
 from anechoic.cli.output import PlainGroup, PlainHelp, show_checks, show_table
 from anechoic.errors import BadInput, unknown
@@ -45,15 +46,24 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print for programs.")]
 
 
 @app.command(cls=PlainHelp, epilog="Example: anechoic ledger show /var/lib/anechoic --policy policy.toml --delta 1e-6")
-def show(path: Place, delta: Delta = 1e-5, policy: PolicyFile = None, as_json: AsJson = False) -> None:
+def show(
+    path: Place,
+    delta: Annotated[
+        float | None, typer.Option(help="The δ that goes with ε; by default the policy's, or 1e-5.")
+    ] = None,
+    policy: PolicyFile = None,
+    as_json: AsJson = False,
+) -> None:
     """List every release, and what all of them together reveal of the worst-placed record.
 
     Safe while the federation runs: an answer locks a machine's store for its own time alone, and this waits up to
     30 seconds for it. A running server keeps its store to itself.
     """
-    budget = None if policy is None else Policy.read(policy).budget
+    allowed = None if policy is None else Policy.read(policy)
+    if delta is None:
+        delta = 1e-5 if allowed is None or allowed.delta is None else allowed.delta
     account = inspect(path)
-    told = _told(account, delta, budget)
+    told = _told(account, delta, None if allowed is None else allowed.budget)
     if as_json:
         print(_json(account, told, account.releases))
         return
@@ -161,16 +171,26 @@ def _sentence(told: dict[str, Any], account: Account) -> str:
         )
     if told["rho"] is None:
         return "A release went out without noise: no differential privacy."
+    if not account.releases and "rounds" in account.about and _untrusted(account):
+        return "Nobody trusts this server, so it has no ledger: what was revealed stands in each machine's."
     text = (
         f"Spent by the worst-placed record: ρ = {told['rho']:.4f}, that is {told['zcdp']:.4f}-zCDP and "
         f"(ε = {told['epsilon']:.3f}, δ = {told['delta']:g})-DP, for the replacement of one record."
     )
     if "budget" in told:
+        reached = epsilon(told["budget"], told["delta"], Route.WHOLE)
         text += (
-            f"\nBudget: ρ = {told['budget']:.4f}, of which ρ = {told['left']:.4f} is left for what builds on it all "
-            "(the squares add up)."
+            f"\nBudget: ρ = {told['budget']:.4f}, that is ε = {reached:.3f} at the same δ, of which "
+            f"ρ = {told['left']:.4f} is left for what builds on it all (the squares add up). It is this store's alone: what other runs let out "
+            "of the same records counts where the policy names their stores as earlier ones."
         )
     return text
+
+
+def _untrusted(account: Account) -> bool:
+    """Whether a server's store is that of one which adds no noise."""
+    algorithm = account.about["settings"].get("algorithm")
+    return isinstance(algorithm, str) and find(algorithm).noise_by != "server"
 
 
 def _cell(name: str, value: Any) -> str:
