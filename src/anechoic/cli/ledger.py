@@ -181,8 +181,9 @@ def _sentence(told: dict[str, Any], account: Account) -> str:
         reached = epsilon(told["budget"], told["delta"], Route.WHOLE)
         text += (
             f"\nBudget: ρ = {told['budget']:.4f}, that is ε = {reached:.3f} at the same δ, of which "
-            f"ρ = {told['left']:.4f} is left for what builds on it all (the squares add up). It is this store's alone: what other runs let out "
-            "of the same records counts where the policy names their stores as earlier ones."
+            f"ρ = {told['left']:.4f} is left for what builds on it all (the squares add up). It is this store's "
+            "alone: what other runs let out of the same records counts where the policy names their stores as earlier "
+            "ones."
         )
     return text
 
