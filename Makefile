@@ -93,6 +93,7 @@ fuzz: $(READY) ## A million mutated inputs at everything that reads from outside
 docs: $(READY) ## The documentation as a site, in site/
 	$(PIP) --editable '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet
+	@echo "Written to site/: open site/index.html. To search in it: $(BIN)/python -m http.server -b 127.0.0.1 -d site 8000"
 
 sampling: $(READY) ## Records drawn in secret beside the plan, on MNIST (a few minutes)
 	$(BIN)/python -m anechoic.studies.secrets --out results/sampling

@@ -151,9 +151,11 @@ def inspect(path: Path) -> Account:
     """
     if path.is_dir():
         there = [name for name in (store.FILE, checkpoints.FILE) if (path / name).is_file()]
-        if len(there) != 1:
-            names = f"{store.FILE} {'and' if there else 'nor'} {checkpoints.FILE}"
-            raise BadInput(f"{path} holds {'both' if there else 'neither'} {names}: name one")
+        if not there:
+            what = "it is not the state directory of a machine or a server (a simulated run's ledger is a table)"
+            raise BadInput(f"{path} holds neither {store.FILE} nor {checkpoints.FILE}: {what}")
+        if len(there) > 1:
+            raise BadInput(f"{path} holds both {store.FILE} and {checkpoints.FILE}: name one")
         path = path / there[0]
     if not path.is_file():
         raise BadInput(f"there is no file at {path}")

@@ -91,8 +91,8 @@ def _beforehand(told: Statement) -> str:
         else f"its owner's budget: (ε = {_epsilon(told['allowed'][1])}, δ = {significant(told['epsilon'][1]['delta'])})"
     )
     return (
-        "This is so if the server settled beforehand when and how often to ask. Towards one that decides it by what it "
-        f"was sent, the guarantee is {held}, beyond which the machine sends nothing."
+        "This is so if when and how often the server asked, and what it said had arrived, did not depend on what it "
+        f"was sent. Where it may have, the guarantee is {held}, beyond which the machine sends nothing."
     )
 
 
