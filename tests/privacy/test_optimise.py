@@ -11,6 +11,7 @@ from anechoic.engines import train
 from anechoic.errors import BadInput
 from anechoic.federation import Federation
 from anechoic.participation import Uniform
+from anechoic.privacy import optimise
 from anechoic.privacy.ledger import Floats
 from anechoic.privacy.optimise import effect, fit, least_effect, random_calls, solve
 from anechoic.privacy.strategies import Cancelling, Independent, Optimised, SquareRoot
@@ -67,6 +68,36 @@ def test_where_the_best_noise_is_not_allowed_the_nearest_that_is_is_taken() -> N
     cost = (np.square(encoder) / np.array(strategy.shape)[:, None]).sum(axis=0)
     allowed = effect(workload, encoder, np.array(strategy.shape) * cost.max())
     assert least_effect(workload) <= allowed < 0.7 * effect(workload, np.eye(12), np.ones(12))
+
+
+def test_entries_a_little_below_0_are_left_off_at_hardly_any_cost() -> None:
+    """A long step, and the last iterates averaged: the square root's noise would be 1.8 times the bound."""
+    rounds, releases = 60, 30
+    problem = Huber(5, Ball(100.0), bound=1.0)
+    setting = Setting(problem, 10, 5, rounds, 400, 1, 1.0, 1.0, 2.0, releases=releases, strategy=SquareRoot())
+    workload = random_calls(ALGORITHMS["momentum-sgd"](setting).response(), 0.5, releases)
+    assert -0.1 < solve(workload)[0].min() < -0.01
+    strategy = fit(workload)
+    encoder, variance = strategy.encoder(releases), np.array(strategy.shape)
+    assert encoder.min() >= -1e-10
+    assert (np.square(encoder) / variance[:, None]).sum(axis=0).max() <= 1 + 1e-9
+    assert effect(workload, encoder, variance) <= 1.005 * least_effect(workload)
+
+
+def test_many_releases_are_fitted_in_few_steps_and_nearly_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    releases, steps = 150, 0
+    root = optimise._weighted_root
+
+    def counted(workload: Floats, multipliers: Floats) -> Floats:
+        nonlocal steps
+        steps += 1
+        return root(workload, multipliers)
+
+    monkeypatch.setattr(optimise, "_weighted_root", counted)
+    workload = random_calls(np.linspace(1, 0.1, 300), 0.5, releases)
+    encoder, variance = solve(workload)
+    assert steps <= optimise.WORK / releases**3
+    assert effect(workload, encoder, variance) <= 1.005 * least_effect(workload)
 
 
 def test_where_little_helps_the_noise_is_still_no_worse_than_the_square_roots() -> None:

@@ -9,9 +9,9 @@ With X = CᵀΣ⁻¹C, Σ = diag(σ_k²), that is tr(V X⁻¹), and a record of 
     minimise tr(V X⁻¹)   subject to   X_jj ≤ 1 for all j,
 
 which is convex. Its Lagrange multipliers v satisfy a fixed point that is iterated here. For some workloads the solution
-has a C with entries below 0, which is not allowed: then the workload's own diagonal is added to it, as little as
-helps, unless the square root's noise is better by then. ``docs/theory.md`` derives all this, and the bound below which
-no Gaussian mechanism can come.
+has a C with entries below 0, which is not allowed: then they are set to 0, or the workload's own diagonal is added to
+it, as little as helps, or the square root's noise is taken, whichever is best. ``docs/theory.md`` derives all this, and
+the bound below which no Gaussian mechanism can come.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ from anechoic.privacy.strategies import SquareRoot, Strategy
 STEPS, CLOSE, RIDGE = 2000, 1e-12, 1e-6
 """At most so many steps of the fixed point, until it moves by less; and what is added to the workload's diagonal, of
 its mean, so that no direction is without weight."""
+
+WORK = 2e9
+"""So many steps of one release each are taken at the most, and a step with K releases costs K³ of them: beyond some 100
+releases there are fewer than STEPS, and what is found is near the best and not at it. Seconds, where it was minutes."""
 
 FEW, FAR = 30, 0.1
 """Where C has entries below −FAR after FEW steps, no more are taken; what is tried in its place gets as many."""
@@ -66,18 +70,22 @@ class Fitted(Strategy):
 def _fitted(flat: bytes) -> Fitted:
     releases = math.isqrt(len(flat) // 8)
     workload = np.frombuffer(flat).reshape(releases, releases)
-    if solve(workload, FEW)[0].min() >= -FAR and (best := _allowed(*solve(workload))):
+    encoder, variance = solve(workload, FEW)
+    if encoder.min() >= -FAR:
+        encoder, variance = solve(workload)
+    if best := _allowed(encoder, variance):
         return best
-    encoder = SquareRoot().encoder(releases)
-    variance = np.full(releases, np.square(encoder).sum(axis=0).max())
-    least, root = effect(workload, encoder, variance), _written(encoder, variance)
+    root = SquareRoot().encoder(releases)
+    safe = (root, np.full(releases, np.square(root).sum(axis=0).max()))
+    chosen = min((np.maximum(encoder, 0.0), variance), safe, key=lambda pair: effect(workload, *pair))
+    least = effect(workload, *chosen)
     for share in np.geomspace(0.01, 100.0, 13):
         encoder, variance = solve(workload + share * np.diag(np.diag(workload)), FEW)
         if effect(workload, encoder, variance) >= least:
             break
         if found := _allowed(encoder, variance):
             return found
-    return root
+    return _allowed(*chosen) or _written(*safe)
 
 
 def _allowed(encoder: Floats, variance: Floats) -> Fitted | None:
@@ -123,7 +131,7 @@ def _multipliers(workload: Floats, steps: int = STEPS) -> tuple[Floats, Floats]:
         raise BadInput("a workload must not be zero: some release has to matter")
     heavy = workload + RIDGE * np.trace(workload) / size * np.eye(size)
     multipliers = np.sqrt(np.diag(heavy))
-    for _ in range(steps):
+    for _ in range(min(steps, max(FEW, int(WORK / size**3)))):
         middle = _weighted_root(heavy, multipliers)
         moved = np.abs(np.diag(middle) / multipliers - 1).max()
         if moved < CLOSE:
