@@ -132,7 +132,6 @@ def _run(rule: Algorithm, proposal: Proposal, parents: list[int], folder: Path, 
     unlike = 0
     for index in range(nodes):
         node = Node(rule.problem, shard_of(rule, coins[index]), folder / f"machine{index:04}", policy)
-        node.enrol(proposal)
         query: Query = next_query(None, 0, rule.clip, dimension)
         for place, parent in enumerate(parents):
             ask = Ask(query, parent, min(parents[place:]), place)
