@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import importlib
 import math
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,9 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert module.cache_directory() == tmp_path / ".cache" / "anechoic"
+    monkeypatch.setattr(Path, "expanduser", _homeless)
+    assert module.cache_directory() == Path(tempfile.gettempdir(), "anechoic")
+
+
+def _homeless(path: Path) -> Path:
+    raise RuntimeError("Could not determine home directory.")

@@ -57,6 +57,18 @@ def test_cells_are_clipped_to_declared_limits_and_the_corner_is_the_bound(tmp_pa
     assert table.dataset.bound == pytest.approx(41**0.5, rel=1e-9)
 
 
+def test_declared_limits_are_stretched_to_one_and_nothing_else_is_asked_of_the_records(tmp_path: Path) -> None:
+    limits = form(bound=None, lower=(2.0, 0.0), upper=(4.0, 5.0), scale=True)
+    records = read_records(write(tmp_path, PEOPLE), limits, "classes")
+    np.testing.assert_allclose(records.features[:3], np.array([[-1.0, 0.2], [-1.0, 0.6], [0.0, 1.0]]), atol=1e-12)
+    assert limits.limit(2) == pytest.approx(2**0.5, rel=1e-9)
+    assert np.linalg.norm(records.features, axis=1).max() <= limits.limit(2)
+    still = form(bound=None, lower=(2.0, 3.0), upper=(4.0, 3.0), scale=True)
+    assert (read_records(write(tmp_path, PEOPLE), still, "classes").features[:, 1] == 0).all()
+    with pytest.raises(BadInput, match=r"scale needs table\.lower"):
+        form(scale=True)
+
+
 def test_no_other_record_changes_when_one_is_replaced(tmp_path: Path) -> None:
     one = read_records(write(tmp_path, PEOPLE), form(), "classes")
     other = read_records(write(tmp_path, PEOPLE.replace("6,8", "1e300,-8")), form(), "classes")

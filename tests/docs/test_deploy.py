@@ -27,7 +27,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_policy_that_is_shown_is_one_and_shows_every_key() -> None:
-    shown = tomllib.loads(blocks("toml")[1])
+    shown = tomllib.loads(blocks("toml")[1].replace("# earlier", "earlier"))
     policy = build(Policy, shown)
     assert policy.whole > 0
     assert {*shown, "rho"} == set(Policy.__dataclass_fields__)
@@ -49,7 +49,7 @@ def test_the_service_files_are_whole_and_every_flag_is_flowers() -> None:
 def test_the_certificates_and_keys_are_made_by_the_commands_that_are_shown(tmp_path: Path) -> None:
     if not (shutil.which("openssl") and shutil.which("ssh-keygen")):
         pytest.skip("needs openssl and ssh-keygen")
-    for script in blocks("sh")[:2]:
+    for script in (block for block in blocks("sh") if block.startswith(("openssl req", "ssh-keygen"))):
         done = subprocess.run(["sh", "-e"], input=script, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
     for secret in ("ca.key", "server.key", "machine.key"):

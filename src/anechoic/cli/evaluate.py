@@ -31,6 +31,7 @@ def command(
     lower: given.Lower = None,
     upper: given.Upper = None,
     classes: given.Classes = None,
+    scale: given.Scale = None,
     bias: given.Bias = None,
     delimiter: given.Delimiter = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print for programs.")] = False,

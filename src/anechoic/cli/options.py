@@ -35,6 +35,9 @@ Upper = Annotated[str | None, typer.Option(help="Table: limit above which cells 
 Classes = Annotated[
     str | None, typer.Option(help="Table: all labels in the order of the classes, with commas between.")
 ]
+Scale = Annotated[
+    bool | None, typer.Option("--scale/--no-scale", help="Table: stretch each column's limits to −1 and 1.")
+]
 Bias = Annotated[bool | None, typer.Option("--bias/--no-bias", help="Table: add a column of ones.")]
 Delimiter = Annotated[str | None, typer.Option(help="Table: what stands between the cells of a CSV file.")]
 

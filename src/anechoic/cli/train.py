@@ -45,6 +45,7 @@ def command(
     lower: given.Lower = None,
     upper: given.Upper = None,
     classes: given.Classes = None,
+    scale: given.Scale = None,
     bias: given.Bias = None,
     delimiter: given.Delimiter = None,
     test: Annotated[str | None, typer.Option(help="Table: a second file with the records to test on.")] = None,

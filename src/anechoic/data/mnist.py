@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +99,10 @@ def cache_directory() -> Path:
     """Return where fetched files are kept: ``$ANECHOIC_CACHE``, else ``anechoic`` in the user's cache directory."""
     if own := os.environ.get("ANECHOIC_CACHE"):
         return Path(own).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "anechoic"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "anechoic"
+    except RuntimeError:  # the user of a service may have no home
+        return Path(tempfile.gettempdir(), "anechoic")
 
 
 def _records(contents: dict[str, bytes], part: str, bias: bool, dtype: npt.DTypeLike) -> Records:

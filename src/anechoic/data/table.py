@@ -45,6 +45,9 @@ class TableForm:
         The norm to which a longer record is scaled down.
     lower, upper : float or tuple of float, optional
         The limits to which cells are clipped, before ``bound`` acts: one for all columns or one for each.
+    scale : bool
+        Stretch the limits of each column to −1 and 1, before ``bound`` acts: a column then counts by what is in it, and
+        not by the unit that it is written in.
     classes : tuple, optional
         All the labels that there are, in the order of the classes; for labels −1 and 1, the two that stand for them.
     bias : bool
@@ -63,6 +66,7 @@ class TableForm:
     bound: Positive | None = None
     lower: float | tuple[float, ...] | None = None
     upper: float | tuple[float, ...] | None = None
+    scale: bool = False
     classes: tuple[str | int, ...] | None = None
     bias: bool = False
     delimiter: str = ","
@@ -79,6 +83,8 @@ class TableForm:
                 "table.bound, or table.lower and table.upper, must be given: noise is scaled to what is "
                 "declared about the records, and never to the records"
             )
+        if self.scale and self.lower is None:
+            raise BadInput("table.scale needs table.lower and table.upper: what is stretched is what they declare")
         if len(self.delimiter) != 1:
             raise BadInput(f"table.delimiter must be one character, not {self.delimiter!r}")
         if self.classes is not None and (len(self.classes) < 2 or len(set(self._places())) < len(self.classes)):
@@ -89,7 +95,7 @@ class TableForm:
         if self.lower is None:
             assert self.bound is not None
             return self.bound
-        largest = np.maximum(*map(np.abs, self._limits(width)))
+        largest = np.ones(width) if self.scale else np.maximum(*map(np.abs, self._limits(width)))
         corner = float(np.linalg.norm(largest)) * (1 + _ROUNDING)
         if corner == 0:
             raise BadInput("table.lower and table.upper leave nothing but zeros")
@@ -101,9 +107,17 @@ class TableForm:
         >>> form = TableForm(label="y", bound=1.0, lower=0.0, upper=4.0)
         >>> form.within(np.array([[3.0, 9.0], [0.5, -2.0]])).round(6).tolist()
         [[0.6, 0.8], [0.5, 0.0]]
+        >>> form = TableForm(label="y", lower=(0.0, 100.0), upper=(4.0, 200.0), scale=True)
+        >>> form.within(np.array([[3.0, 90.0]])).tolist()
+        [[0.5, -1.0]]
         """
         if self.lower is not None:
-            features = np.clip(features, *self._limits(features.shape[1]))
+            lower, upper = self._limits(features.shape[1])
+            features = np.clip(features, lower, upper)
+            if self.scale:
+                half = upper / 2 - lower / 2
+                middle = upper / 2 + lower / 2
+                features = np.divide(features - middle, half, out=np.zeros_like(features), where=half > 0)
         if self.bound is None:
             return features
         # Each record is scaled by its largest cell first, so that the square of no cell overflows.
