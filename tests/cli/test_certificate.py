@@ -226,6 +226,12 @@ def test_a_certificate_whose_figures_were_replaced_is_found_out(tmp_path: Path, 
     (tmp_path / "lie.json").write_text(json.dumps(true | {"rho": true["rho"] / 2}))
     code, out, _ = anechoic("ledger", "verify", "machine0", "--certificate", "lie.json")
     assert (code, "FAILED  figures: the certificate says rho = " in out) == (1, True)
+    (tmp_path / "policy.toml").write_text("rho = 2.6\n")
+    code, out, _ = anechoic("ledger", "verify", "machine0", "--certificate", "certificate.json")
+    assert code == 0  # what the policy is, the ledger does not say
+    words = ["--policy", "policy.toml", "--certificate", "certificate.json"]
+    code, out, _ = anechoic("ledger", "verify", "machine0", *words)
+    assert (code, "FAILED  figures: the certificate says budget = 2.5, the policy 2.6" in out) == (1, True)
     code, out, _ = anechoic("certificate", "machine0", "--against", "lie.json", "--json")
     assert (code, json.loads(out)["ok"]) == (1, False)
 

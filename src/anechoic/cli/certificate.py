@@ -56,7 +56,7 @@ def command(
     except Damaged as error:
         _fail([Check("file", False, str(error))], as_json)
     if against is not None:
-        found = held(account, read(against))
+        found = held(account, read(against), budget)
         if not all(check.held for check in found):
             _fail(found, as_json)
         show_checks(found, as_json)

@@ -99,7 +99,7 @@ def verify(
         account = inspect(path)
         checks = [Check("file", True, "whole, and of the right kind"), *account.checks(budget)]
         if certificate is not None:
-            checks += held(account, read_certificate(certificate))
+            checks += held(account, read_certificate(certificate), budget)
     except Damaged as error:
         checks = [Check("file", False, str(error))]
     show_checks(checks, as_json, path=str(path))

@@ -118,14 +118,21 @@ def statement(account: Account, budget: float | None = None, deltas: Sequence[fl
     return told
 
 
-def held(account: Account, certificate: Mapping[str, Any]) -> list[Check]:
+def held(account: Account, certificate: Mapping[str, Any], budget: float | None = None) -> list[Check]:
     """Hold a ledger against a certificate of it: the rows that it was made from, and each figure that it states.
 
     The rows are bound by a digest, which says nothing of the figures: a sheet with the right digest may claim any ε.
-    So all of them are computed again, from the rows that the certificate was made from.
+    So all of them are computed again, from the rows that the certificate was made from. Its budget is what the owner
+    says; it is held against ``budget`` where that is known.
     """
     rows = compare(account, certificate)
-    return [rows, _figures(account, certificate)] if rows.held else [rows]
+    if not rows.held:
+        return [rows]
+    said = certificate.get("budget")
+    if budget is not None and said is not None and not _covers(said, budget):
+        detail = f"the certificate says budget = {_brief(said)}, the policy {budget:.6g}"
+        return [rows, Check("figures", False, detail)]
+    return [rows, _figures(account, certificate)]
 
 
 def _figures(account: Account, certificate: Mapping[str, Any]) -> Check:
