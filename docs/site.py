@@ -20,6 +20,8 @@ LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 FOREIGN = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|data):`~?(?:[\w.]*\.)?(\w+)`")
 NUMBERED = re.compile(r"(\]\([^)#\s]*#)(?=\d)")
+COLOURS = '<style id="hljs-light"></style><style id="hljs-dark"></style>'
+"""Styles of a highlighter that the theme would load from elsewhere: its script stops where it does not find them."""
 DOCTEST = re.compile(r"^>>> ", re.MULTILINE)
 
 
@@ -65,11 +67,11 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """Refuse a page that would load anything from elsewhere."""
+    """Refuse a page that would load anything from elsewhere; give the theme what its choice of colours looks for."""
     foreign = [tag for tag in FOREIGN.findall(output) if 'rel="canonical"' not in tag]
     if foreign:
         raise PluginError(f"{page.file.src_uri} loads from elsewhere: {foreign[0]}")
-    return output
+    return output.replace("<head>", f"<head>{COLOURS}", 1)
 
 
 class Docstrings(griffe.Extension):
