@@ -129,6 +129,7 @@ OUTSIDE = {
     "whole numbers show it",
     "noise of a few steps of its grid goes out": "no audit uses so coarse a grid",
     "a machine runs code that its owner has not approved": "an audit runs the code that is installed",
+    "a certificate's digest is checked and its figures are believed": "a sheet is no release",
 }
 """Mutations that no audit of releases is asked to notice, and why; some notice them all the same."""
 

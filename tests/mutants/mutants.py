@@ -50,6 +50,7 @@ WHOLE = (
     "tests/privacy/test_whole_numbers.py"
     "::test_fine_noise_keeps_to_its_route_which_is_within_a_thousandth_of_what_it_reveals"
 )
+FIGURES = "tests/cli/test_certificate.py::test_a_certificate_whose_figures_were_replaced_is_found_out"
 COARSE = "tests/protocol/test_policy.py::test_a_grid_too_coarse_for_the_noise_is_refused_and_no_default_is"
 APPROVED = "tests/flower/test_approved.py::test_flower_believes_the_approved_app_and_no_other"
 EXACTLY = STAIRCASE + "test_the_answers_are_the_same_when_nothing_is_left_to_floating_point"
@@ -329,6 +330,13 @@ MUTATIONS = (
         "if digest in known:",
         "if known:",
         (APPROVED,),
+    ),
+    Mutation(
+        "a certificate's digest is checked and its figures are believed",
+        "studies/statement.py",
+        "return [rows, _figures(account, certificate)]",
+        "return [rows]",
+        (FIGURES,),
     ),
 )
 
