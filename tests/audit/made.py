@@ -12,6 +12,7 @@ from anechoic.privacy.staircase import Staircase
 from anechoic.problems import Ball, BinaryLogistic
 from anechoic.protocol.coordinator import Coordinator
 from anechoic.protocol.node import Node
+from anechoic.protocol.policy import Policy
 from anechoic.protocol.transcript import FILE
 from anechoic.records import Records
 
@@ -38,7 +39,12 @@ class Recorded(Unrepeatable):
 
     def node(self, number: int) -> Node:
         place = self.directory / f"machine{number}"
-        return Node(long_problem(), long_records(number), place, self.policy, Staircase())
+        return Node(long_problem(), self.records(number), place, Policy(rho=self.proposal.rho), Staircase())
+
+    def records(self, number: int) -> Records:
+        """Return a machine's records, whose labels fell like coins."""
+        features = np.random.default_rng(number).standard_normal((RECORDS, LENGTH))
+        return Records(features / np.linalg.norm(features, axis=1)[:, None], 2.0 * coins_of(number) - 1)
 
     def coordinator(self, resume: bool | int = False) -> Coordinator:
         place = self.directory / "server"
@@ -53,10 +59,9 @@ def long_problem() -> BinaryLogistic:
     return BinaryLogistic(LENGTH, Ball(2.0), bound=1.0)
 
 
-def long_records(number: int) -> Records:
-    """Return a machine's records."""
-    features = np.random.default_rng(number).standard_normal((RECORDS, LENGTH))
-    return Records(features / np.linalg.norm(features, axis=1)[:, None], np.ones(RECORDS))
+def coins_of(number: int) -> Any:
+    """Return what a machine's labels are made of."""
+    return np.random.default_rng([number, 5]).integers(0, 2, RECORDS)
 
 
 def recorded(place: Path, **changes: Any) -> tuple[list[Path], Path]:

@@ -6,10 +6,12 @@ import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from tests.audit.made import recorded, stores
-from tests.protocol.conftest import World, proposal_of
+from tests.audit.made import LENGTH, coins_of, recorded, stores
+from tests.protocol.conftest import RECORDS, World, proposal_of
 
 from anechoic.privacy.noise import SeededGaussian
 
@@ -80,10 +82,19 @@ def test_an_owner_sees_that_what_was_sent_is_what_the_ledger_says(tmp_path: Path
     code, out, _ = anechoic("audit", *words, "--transcript", str(transcript))
     assert code == 0
     assert out.count("ok      ") == 7
+    two: dict[str, Any] = {"machine": np.repeat([0, 1], RECORDS), "record": np.tile(np.arange(RECORDS), 2)}
+    np.savez("canaries.npz", coin=np.append(*map(coins_of, (0, 1))), direction=np.ones((2 * RECORDS, LENGTH)), **two)
+    guessing = ("--transcript", str(transcript), "--planted", "canaries.npz")
+    code, out, _ = anechoic("audit", *words, *guessing)
+    assert (code, "planted canaries" in out) == (0, True)
+    code, out, _ = anechoic("audit", *words, *guessing, "--json")
+    assert (code, json.loads(out)["attacks"][0]["attack"]) == (0, "planted canaries")
     transcript.write_text(transcript.read_text().replace('"release": 2', '"release": 1'))
     code, out, _ = anechoic("audit", *words, "--transcript", str(transcript))
     assert code == 1
     assert "FAILED  every message is a release of the ledger" in out
+    code, _, err = anechoic("audit", "--planted", "canaries.npz", *words)
+    assert (code, "give --transcript" in err) == (2, True)
     code, _, err = anechoic("audit", "--transcript", str(transcript))
     assert (code, err.count("\n")) == (2, 1)
     assert "give --store" in err

@@ -25,6 +25,7 @@ import numpy as np
 from flwr.app import ConfigRecord, RecordDict
 from tests.protocol.conftest import World, problem_of, proposal_of
 
+from anechoic.audit import read_planted
 from anechoic.cli.certificate import read as read_certificate
 from anechoic.cli.options import read_config
 from anechoic.data.idx import parse as parse_idx
@@ -250,6 +251,14 @@ def _arrays(place: Place) -> Iterator[Door]:
     np.savez(hostile, weights=np.array([{"a": 1}], dtype=object), metadata=np.array("{}"))
     pieces = (b"PK\x03\x04", b"PK\x01\x02", b"\x93NUMPY", b"|O", b"<f8", b"<U9999999", b"(9999999999,)", b"\xff" * 8)
     yield Door("model.npz", model, (saved.read_bytes(), hostile.getvalue()), pieces, share=5)
+
+    canaries = io.BytesIO()
+    np.savez(canaries, machine=np.zeros(2, int), record=np.arange(2), coin=np.arange(2), direction=np.eye(2))
+
+    def planted(content: bytes) -> None:
+        read_planted(place.file("canaries.npz", content))
+
+    yield Door("canaries.npz", planted, (canaries.getvalue(), hostile.getvalue()), pieces, share=5)
 
     def table(content: bytes) -> None:
         load_table(place.file("table.csv", content), TableForm(label="y", machine="m", bound=1.0), "signs")

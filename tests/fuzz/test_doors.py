@@ -24,9 +24,9 @@ from anechoic.protocol.inspection import inspect
 TRIES = 12
 NAMES = (
     *("policy.toml", "config.toml", "grid.toml", "trace.json", "proposal", "ledger.csv", "a run's directory"),
-    *("results.jsonl", "messages.jsonl", "certificate.json", "idx", "model.npz", "table.csv", "Flower's messages"),
-    *("a server app's settings", "wire", "machine.sqlite", "server.sqlite", "machine.sqlite, rewritten"),
-    "server.sqlite, rewritten",
+    *("results.jsonl", "messages.jsonl", "certificate.json", "idx", "model.npz", "canaries.npz", "table.csv"),
+    *("Flower's messages", "a server app's settings", "wire", "machine.sqlite", "server.sqlite"),
+    *("machine.sqlite, rewritten", "server.sqlite, rewritten"),
 )
 
 

@@ -8,7 +8,8 @@ upper bound, and checks of what must be so where the certificate is true.
 - :mod:`~anechoic.audit.canaries`: many records in one run, on real machines with stores;
 - :mod:`~anechoic.audit.membership`: one record, from the final model alone;
 - :mod:`~anechoic.audit.held`: what a machine's store must look like to its owner;
-- :mod:`~anechoic.audit.sent`: what a server's transcript must look like to who has the stores.
+- :mod:`~anechoic.audit.sent`: what a server's transcript must look like to who has the stores;
+- :mod:`~anechoic.audit.planted`: canaries in the data of a real federation, guessed from such a transcript.
 
 What guesses prove is in :mod:`~anechoic.audit.evidence` and :mod:`~anechoic.audit.promises`, the law of the noise in
 :mod:`~anechoic.audit.law`, and that of records that are drawn in secret in :mod:`~anechoic.audit.secret`.
@@ -20,6 +21,7 @@ from anechoic.audit.distinguisher import distinguish
 from anechoic.audit.findings import Check, Finding
 from anechoic.audit.held import check_stores
 from anechoic.audit.membership import infer_membership
+from anechoic.audit.planted import Planted, guess_planted, read_planted
 from anechoic.audit.seat import distinguish_from_a_seat
 from anechoic.audit.sent import check_transcript
 from anechoic.audit.target import Effort, Target
@@ -29,6 +31,7 @@ __all__ = [
     "Check",
     "Effort",
     "Finding",
+    "Planted",
     "Target",
     "carry_out",
     "check_stores",
@@ -36,5 +39,7 @@ __all__ = [
     "distinguish",
     "distinguish_from_a_seat",
     "find_canaries",
+    "guess_planted",
     "infer_membership",
+    "read_planted",
 ]

@@ -21,9 +21,9 @@ from anechoic.audit.distinguisher import CERTIFIED, LEARNT, Played, Told, apart,
 from anechoic.audit.evidence import best_direction, one_run_epsilon, one_run_mu
 from anechoic.audit.findings import Check, Finding, Scores
 from anechoic.audit.held import check_stores
-from anechoic.audit.promises import Gaussian
+from anechoic.audit.promises import Gaussian, Secret
 from anechoic.audit.seat import watch
-from anechoic.audit.target import Effort, Target, calls, forked, next_query, shard_of
+from anechoic.audit.target import Effort, Ints, Target, calls, forked, next_query, shard_of
 from anechoic.engines.machine import hash_of
 from anechoic.errors import BadInput
 from anechoic.privacy.conversions import Route
@@ -77,6 +77,19 @@ def _judged(seat: str, played: Played, target: Target, effort: Effort) -> Findin
     known, coins = played.coins[:learnt], played.coins[learnt:]
     weights, border = best_direction(played.seen[:learnt][known == 0], played.seen[:learnt][known == 1])
     ratings = played.seen[learnt:] @ weights - border
+    return in_one_run("canaries", seat, promise, ratings, coins, effort, (proven, *played.checks))
+
+
+def in_one_run(
+    attack: str,
+    seat: str,
+    promise: Gaussian | Secret,
+    ratings: Floats,
+    coins: Ints,
+    effort: Effort,
+    checks: tuple[Check, ...],
+) -> Finding:
+    """Guess the canaries that ratings are surest of, above 0 for a coin of 1, and say what the guesses prove."""
     hits, doubt = ((ratings > 0) == (coins == 1))[np.argsort(-np.abs(ratings))], effort.doubt / len(SHARES)
     proofs = []
     for count in (max(1, int(share * len(coins))) for share in SHARES):
@@ -85,7 +98,7 @@ def _judged(seat: str, played: Played, target: Target, effort: Effort) -> Findin
         proofs.append((one_run_mu(len(coins), count, right, doubt), any_mechanism, count, right))
     mu, _, count, right = max(proofs)
     return Finding(
-        attack="canaries",
+        attack=attack,
         seat=seat,
         promise=promise,
         proven=Gaussian(mu),
@@ -94,7 +107,7 @@ def _judged(seat: str, played: Played, target: Target, effort: Effort) -> Findin
         confidence=effort.confidence,
         runs=count,
         right=right,
-        checks=(proven, *played.checks),
+        checks=checks,
         scores=Scores(ratings[coins == 0], ratings[coins == 1]),
         told={"canaries": len(coins)},
     )

@@ -35,28 +35,45 @@ class Unrolled(NamedTuple):
     """How long what is not noise can be."""
 
 
-def check_transcript(paths: Iterable[Path], transcript: Path, doubt: float) -> list[Check]:
-    """Hold what machines sent against their stores: each message, the size of all noise, and its being fresh."""
-    stores = {store.identity: store for store in map(opened, paths)}
-    said: dict[str, list[Said]] = {identity: [] for identity in stores}
+class Heard(NamedTuple):
+    """A machine's store, and what was received of it."""
+
+    store: Opened
+    messages: list[Said]
+
+
+def heard(paths: Iterable[Path], transcript: Path) -> tuple[list[Heard], int]:
+    """Return what a transcript has of each machine, and how many messages it has of others."""
+    found = {store.identity: Heard(store, []) for store in map(opened, paths)}
     others = 0
-    for one in read(transcript):
-        if one.machine in said:
-            said[one.machine].append(one)
+    for said in read(transcript):
+        if said.machine in found:
+            found[said.machine].messages.append(said)
         else:
             others += 1
-    for identity, messages in said.items():
+    for store, messages in found.values():
         if not messages:
-            raise BadInput(f"{transcript} holds no message of the machine of {stores[identity].name}")
-    checks = [_check_known([(stores[identity], messages) for identity, messages in said.items()], others)]
+            raise BadInput(f"{transcript} holds no message of the machine of {store.name}")
+    return list(found.values()), others
+
+
+def check_transcript(paths: Iterable[Path], transcript: Path, doubt: float) -> list[Check]:
+    """Hold what machines sent against their stores: each message, the size of all noise, and its being fresh."""
+    sent, others = heard(paths, transcript)
+    checks = [check_known(sent, others)]
     if not checks[0].held:
         return checks
-    noises = [noise for identity, messages in said.items() for noise in _unrolled(stores[identity], messages)]
+    noises = [
+        Unrolled(f"{store.name}, release {number}", total / sigma, signal / sigma)
+        for store, messages in sent
+        for number, (total, signal) in unrolled(store, messages).items()
+        for sigma in [step_deviation(store, number)]
+    ]
     tests = 2 * len(noises) + 2 + len(noises) ** 2 / 2
     return [*checks, _check_sizes(noises, doubt / tests), _check_fresh(noises, doubt / tests)]
 
 
-def _check_known(sent: Sequence[tuple[Opened, Sequence[Said]]], others: int) -> Check:
+def check_known(sent: Sequence[Heard], others: int) -> Check:
     """Hold every message against its row in the ledger, and against what the store still has of it."""
     name, count, lost = "every message is a release of the ledger", 0, 0
     for store, messages in sent:
@@ -77,18 +94,17 @@ def _check_known(sent: Sequence[tuple[Opened, Sequence[Said]]], others: int) -> 
     return Check(name, True, told + (f"; {others} messages of other machines are left out" if others else ""))
 
 
-def _unrolled(store: Opened, messages: Sequence[Said]) -> list[Unrolled]:
-    """Return R_k = r_k + Σ_a c_a R_{a-th ancestor}, of releases whose ancestors have arrived as well.
+def unrolled(store: Opened, messages: Sequence[Said]) -> dict[int, tuple[Vector, float]]:
+    """Return R_k = r_k + Σ_a c_a R_{a-th ancestor}, and how long what is not noise in it can be.
 
-    A store never takes off a release that the server has not absorbed, so that all of an honest server's are there.
+    Left out are releases with an ancestor that has not arrived. An honest server names none that it has not absorbed.
     """
     dimension, rule = store.rule.problem.dimension, store.rule
     sums: dict[int, tuple[Vector, float]] = {}
     for number, said in sorted({said.release: said for said in messages}.items()):
         row, total = store.rows[number - 1], unpack(said.message, dimension)
         signal = longest(rule) + (math.sqrt(dimension) / 2 if row.rounding else 0.0)
-        taken = zip(_ancestors(store, row.parent), read_taken(row.taken), strict=False)
-        needed = [] if rule.keeps is Keeps.NOTHING else [(ancestor, multiple) for ancestor, multiple in taken]
+        needed = taken_off(store, number)
         if any(ancestor not in sums for ancestor, _ in needed):
             continue
         for ancestor, multiple in needed:
@@ -96,11 +112,15 @@ def _unrolled(store: Opened, messages: Sequence[Said]) -> list[Unrolled]:
             total = total if rule.keeps is Keeps.SIGNAL else total + multiple * earlier
             signal += multiple * bound
         sums[number] = total, signal
-    return [
-        Unrolled(f"{store.name}, release {number}", total / sigma, signal / sigma)
-        for number, (total, signal) in sums.items()
-        for sigma in [step_deviation(store, number)]
-    ]
+    return sums
+
+
+def taken_off(store: Opened, release: int) -> list[tuple[int, float]]:
+    """Return of which ancestors' noise a release takes off what multiple."""
+    row = store.rows[release - 1]
+    if store.rule.keeps is Keeps.NOTHING:
+        return []
+    return list(zip(_ancestors(store, row.parent), read_taken(row.taken), strict=False))
 
 
 def _ancestors(store: Opened, release: int) -> Iterator[int]:

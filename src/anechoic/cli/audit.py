@@ -11,7 +11,18 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from anechoic.audit import ATTACKS, Check, Effort, Finding, Target, carry_out, check_stores, check_transcript
+from anechoic.audit import (
+    ATTACKS,
+    Check,
+    Effort,
+    Finding,
+    Target,
+    carry_out,
+    check_stores,
+    check_transcript,
+    guess_planted,
+    read_planted,
+)
 from anechoic.cli.output import show_table
 from anechoic.errors import BadInput, unknown
 from anechoic.files import write_json, write_whole
@@ -55,6 +66,9 @@ def command(
     transcript: Annotated[
         Path | None, typer.Option(help="What a server kept of the messages (messages.jsonl), to hold against --store.")
     ] = None,
+    planted: Annotated[
+        Path | None, typer.Option(help="Canaries in the machines' data (.npz), to guess from --transcript.")
+    ] = None,
     runs: Annotated[
         int | None,
         typer.Option(min=LEAST, help="Guesses, canaries or training runs; 60,000, 4,000 and 2,000 by default."),
@@ -76,12 +90,15 @@ def command(
 
     The canaries are many records in one run of real machines, with stores and the system's entropy; membership is what
     an outsider gets who sees the final model alone. With --store, a machine's own store is checked: its noise against
-    its ledger; and with --transcript all that a server received of it.
+    its ledger; with --transcript all that a server received of it; and with --planted canaries in the machines' data
+    are guessed from that.
     """
     if transcript is not None and not store:
         raise BadInput("a transcript is held against the stores of the machines that sent it: give --store")
+    if planted is not None and transcript is None:
+        raise BadInput("canaries are guessed from what a server received: give --transcript")
     if store:
-        _check_stores(store, transcript, confidence, as_json)
+        _check_stores(store, transcript, planted, Effort(delta=delta, confidence=confidence), as_json)
         return
     if attack not in ATTACKS:
         raise unknown("attack", attack, ATTACKS)
@@ -105,24 +122,32 @@ def command(
     if as_json:
         print(json.dumps(content, indent=2, ensure_ascii=False))
     else:
-        _show(target, findings)
+        secretly = f", records drawn in secret ({target.sampling})" if target.secret else ""
+        _show(f"{target.algorithm}, ρ = {target.rho:g} asked for{secretly}", findings)
     if any(finding.contradicted for finding in findings):
         raise typer.Exit(1)
 
 
-def _check_stores(stores: list[Path], transcript: Path | None, confidence: float, as_json: bool) -> None:
+def _check_stores(
+    stores: list[Path], transcript: Path | None, planted: Path | None, effort: Effort, as_json: bool
+) -> None:
     """Say what there is to see in machines' stores, and in what was received of them."""
-    doubt = Effort(confidence=confidence).doubt / (1 if transcript is None else 2)
-    checks = check_stores(stores, doubt)
+    doubt = effort.doubt / (1 if transcript is None else 2)
+    checks, findings = check_stores(stores, doubt), []
     if transcript is not None:
         checks += check_transcript(stores, transcript, doubt)
-    held = all(check.held for check in checks)
+        if planted is not None:
+            findings.append(guess_planted(stores, transcript, read_planted(planted), effort))
+    held = all(check.held for check in checks) and not any(finding.contradicted for finding in findings)
     if as_json:
         told = {"stores": list(map(str, stores)), "contradicted": not held, "checks": [one._asdict() for one in checks]}
+        told |= {"attacks": [finding.plain() for finding in findings]}
         print(json.dumps(told, indent=2, ensure_ascii=False))
     else:
         for check in checks:
             print(line(check))
+        if findings:
+            _show("Canaries in the machines' data", findings)
     if not held:
         raise typer.Exit(1)
 
@@ -149,12 +174,10 @@ def _content(target: Target, findings: list[Finding]) -> dict[str, Any]:
     }
 
 
-def _show(target: Target, findings: list[Finding]) -> None:
+def _show(title: str, findings: list[Finding]) -> None:
     first = findings[0]
-    secretly = f", records drawn in secret ({target.sampling})" if target.secret else ""
     show_table(
-        f"{target.algorithm}, ρ = {target.rho:g} asked for{secretly}, δ = {first.delta:g}, one record replaced; "
-        f"each lower bound with confidence {first.confidence:g}",
+        f"{title}, δ = {first.delta:g}, one record replaced; each lower bound with confidence {first.confidence:g}",
         ("attack", "ε ≥", "ε ≤ (certificate)", "ε ≥ (any mechanism)", "proven", "promised", "guesses", "right %"),
         [
             (
