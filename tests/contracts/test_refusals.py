@@ -92,7 +92,10 @@ def test_an_unknown_algorithm_is_refused_with_the_nearest_name(run_small: RunSma
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_a_machine_that_would_run_dry_is_named(name: str, engine: str, run_small: RunSmall) -> None:
     message = refusal(run_small, name, Refused, engine=engine, rounds=14, batch=3, participants=Cyclic(6, 6))
-    assert message == ("machine 0 would run dry in round 14: it holds 40 records and record 42 would be used")
+    assert message == (
+        "machine 0 would run dry in round 14: it holds 40 records and record 42 would be used; "
+        "take fewer rounds, or let others take its place (when_dry: replace)"
+    )
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,43 @@ def refused_at_two(experiment: Experiment) -> dict[str, Any]:
     if experiment.seed == 2:
         raise BadInput("seed 2 is not wanted")
     return named(experiment)
+
+
+def long(experiment: Experiment) -> dict[str, Any]:
+    time.sleep(60)
+    return {}
+
+
+PROGRAM = """
+from pathlib import Path
+from anechoic.errors import Stopped
+from tests.studies.test_grid import GRID, carry_out, long
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    try:
+        carry_out(GRID, Path("runs.jsonl"), jobs=2, work=long)
+    except Stopped as stopped:
+        print(stopped)
+"""
+
+
+@pytest.mark.parametrize("pause", [0.3, 4.0])
+def test_ctrl_c_is_answered_in_one_sentence_and_at_once(pause: float, tmp_path: Path) -> None:
+    """A terminal interrupts all processes of a command: workers that still start, or that are at work."""
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    child = subprocess.Popen(
+        [sys.executable, "program.py"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])},
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(pause)
+    os.killpg(child.pid, signal.SIGINT)
+    printed, told = child.communicate(timeout=20)
+    assert (printed.count("\n"), told) == (1, "")
+    assert printed.startswith("stopped with 4 of 4 runs to go")
 
 
 def test_results_come_in_the_order_asked_for(tmp_path: Path) -> None:

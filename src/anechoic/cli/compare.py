@@ -95,8 +95,8 @@ def command(
                 spread(row["mean"], row["sd"]),
                 str(row["rounds"]),
                 f"{row['passes']:.1f}",
-                f"{row['gradients']:.3g}",
-                f"{row['bytes']:.3g}",
+                f"{row['gradients']:,.0f}",
+                f"{row['bytes']:,.0f}",
             )
             for row in rows
         ]

@@ -47,7 +47,7 @@ def command(
         print(json.dumps(rows, indent=2))
         return
     show_table(
-        f"One record replaced, δ = {delta:g}, {releases} release(s) of sensitivity 1",
+        f"One record replaced, δ = {delta:g}, {releases} release{'s' * (releases > 1)} of sensitivity 1",
         ("route", "ρ", "zCDP", "ε", "σ", "valid for"),
         [
             (

@@ -64,7 +64,8 @@ def uses(algorithm: Algorithm, federation: Federation, trace: Trace) -> Entries:
         first_dry = int(np.argmax(stop > sizes))
         raise Refused(
             f"machine {trace.who[first_dry]} would run dry in round {trace.round_of[first_dry] + 1}: "
-            f"it holds {sizes[first_dry]} records and record {stop[first_dry]} would be used"
+            f"it holds {sizes[first_dry]} records and record {stop[first_dry]} would be used; "
+            "take fewer rounds, or let others take its place (when_dry: replace)"
         )
     return Entries(phase, first, stop, sensitivity, sigma)
 

@@ -17,6 +17,9 @@ from anechoic.report.markup import tag, text
 from anechoic.report.style import STYLE
 from anechoic.report.svg import Key, Picture, inline, standalone, swatch
 
+OPENING = re.compile(r"(?<![^\s(])'(?=\w)")
+"""A quotation mark before a word: the others are closing ones, or apostrophes."""
+
 
 @dataclass(frozen=True)
 class Text:
@@ -187,7 +190,8 @@ def _block(block: Block, idents: Iterator[str]) -> str:
 
 
 def _prose(words: str) -> str:
-    """Return words as markup, with true apostrophes and with no line broken at an equals sign or before a unit."""
+    """Return words as markup, with true apostrophes and quotes, no line broken at an equals sign or before a unit."""
+    words = OPENING.sub("‘", words)
     for plain, set_ in (("'", "’"), (" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"), (" %", "\N{NO-BREAK SPACE}%")):
         words = words.replace(plain, set_)
     return text(words)

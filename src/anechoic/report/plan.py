@@ -43,7 +43,7 @@ def sentences(told: Mapping[str, Any]) -> list[str]:
         f"is asked at most {_counted(settings['releases'], 'time')} and uses {each} a message.",
         f"Clip gradients to {significant(settings['clip'])}, step by η = {significant(settings['step'])} with momentum "
         f"{settings['momentum']:g}, in a ball of diameter {significant(settings['diameter'])}; "
-        f"the {settings['schedule']} schedule.",
+        f"{'its own' if settings['schedule'] == 'own' else 'the ' + settings['schedule']} schedule of noise.",
         f"Every machine's messages are ρ = {told['rho']:.4g}, that is {told['zcdp']:.4g}-zCDP and "
         f"(ε = {told['epsilon']:.3f}, δ = {told['delta']:g})-DP, for the replacement of one record.",
         f"Noise in the model is expected to be {significant(told['noise_to_signal'])} of the signal, "

@@ -31,6 +31,7 @@ from anechoic.studies.verdicts import holm
 DELTA = 1e-5
 RHOS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0)
 PROXY = "digits"
+TITLES = {"mnist": "MNIST", "digits": "the digits"}
 LEAST = 14
 """How many records a machine has at least where settings are tried on the proxy, with fewer machines if need be."""
 
@@ -166,7 +167,7 @@ def compare(comparison: Comparison, directory: Path, *, jobs: int, command: str,
     ]
     mark_frontiers(rows)
     report = {
-        "title": f"Private algorithms on {comparison.data}, compared under one guarantee",
+        "title": f"Private algorithms on {TITLES[comparison.data]}, compared under one guarantee",
         "command": command,
         "created": datetime.now(UTC).date().isoformat(),
         "versions": versions(),

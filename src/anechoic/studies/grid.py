@@ -11,15 +11,16 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
+from threading import current_thread, main_thread
 from typing import Any, NamedTuple
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from anechoic.errors import AnechoicError, Stopped, whole
 from anechoic.studies.experiment import Experiment, outcome
+from anechoic.studies.progress import shown
 
 ATTEMPTS = 3
 """How often an experiment whose worker was killed is tried."""
@@ -52,26 +53,22 @@ def carry_out(
     jobs : int
         How many processes.
     title : str
-        What the progress bar says.
+        What is said to be going on.
     work : callable
         What is done with an experiment; a function of a module, for it travels to another process.
     quiet : bool
-        Show no progress bar.
+        Show no progress.
     """
     whole("the number of jobs", jobs)
     path.parent.mkdir(parents=True, exist_ok=True)
     known = dict(_read(path))
     missing = [experiment for experiment in experiments if key(experiment) not in known]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet or not missing
-    ) as progress:
-        task = progress.add_task(title or path.stem, total=len(missing))
+    with shown(title or path.stem, len(missing), quiet=quiet) as moved:
         try:
             for experiment, result in _results(missing, jobs, work):
                 known[key(experiment)] = result
                 _append(path, experiment, result)
-                progress.advance(task)
+                moved(1)
         except KeyboardInterrupt:
             left = sum(key(experiment) not in known for experiment in missing)
             raise Stopped(
@@ -91,10 +88,12 @@ def _results(
             yield experiment, work(experiment)
         return
     for attempt in range(ATTEMPTS):
+        others = set(active_children())
         pool = ProcessPoolExecutor(min(jobs, max(1, len(left))), mp_context=get_context("spawn"))
         futures: dict[Future[dict[str, Any]], Experiment] = {}
         try:
-            futures = {pool.submit(work, experiment): experiment for experiment in left}
+            with _interrupts_ignored():  # which workers inherit: Ctrl-C is the parent's to answer, in a sentence
+                futures = {pool.submit(work, experiment): experiment for experiment in left}
             waiting = set(futures)
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -110,8 +109,25 @@ def _results(
                     f"a worker was killed {ATTEMPTS} times with {len(left)} experiments to go (out of memory?): "
                     "what was finished is kept; try again with fewer --jobs"
                 ) from broken
+        except (KeyboardInterrupt, GeneratorExit):
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C for a moment, where that can be said: in the main thread."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal(SIGINT, SIG_IGN)
+    try:
+        yield
+    finally:
+        signal(SIGINT, before)
 
 
 def key(experiment: Experiment) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from anechoic.algorithms import ALGORITHMS
 from anechoic.algorithms.mu2 import Mu2State
 from anechoic.privacy.ledger import Floats
 from anechoic.records import Vector
+from anechoic.studies.progress import shown
 from anechoic.studies.theory.grids import TIMES, Cell, Grid
 from anechoic.studies.theory.instance import SLOPES, Setup, run
 from anechoic.studies.theory.ordinary import logistic_excess
@@ -70,16 +68,14 @@ MEASURES: dict[str, Callable[[str, Setup, int], Floats]] = {
 
 
 def measure(grid: Grid, seeds: int, *, quiet: bool = False) -> dict[Cell, Floats]:
-    """Run every cell for that many seeds; no two cells share a seed. Progress is shown on a terminal."""
+    """Run every cell for that many seeds; no two cells share a seed."""
     costs = {cell: cell.setup.rounds * (2 if cell.measure == "against" else 1) for cell in grid.cells}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     samples = {}
-    with Progress(*columns, console=Console(stderr=True), disable=quiet or not sys.stderr.isatty()) as progress:
-        task = progress.add_task("rounds", total=seeds * sum(costs.values()))
+    with shown("rounds", seeds * sum(costs.values()), quiet=quiet) as moved:
         for index, (cell, cost) in enumerate(costs.items()):
             rows = []
             for seed in range(seeds):
                 rows.append(MEASURES[cell.measure](cell.algorithm, cell.setup, 1000 * index + seed))
-                progress.advance(task, cost)
+                moved(cost)
             samples[cell] = np.stack(rows)
     return samples
