@@ -208,6 +208,7 @@ dimension = 3
         ('"synthetic"', '"none.csv"', "none.csv needs to be described"),
         ("dimension = 3", "dimensions = 3", "did you mean 'synthetic.dimension'?"),
         ("dimension = 3", "heterogeneity = 1.5", "synthetic.heterogeneity must be a finite number from 0 to 1"),
+        ("dimension = 3", "dimension = 300000000", "numbers in memory: set records, support or machines"),
         ("[synthetic]", "[table]", "table.dimension"),
     ],
 )
@@ -308,6 +309,13 @@ def test_ctrl_c_leaves_what_was_finished(tmp_path: Path) -> None:
     assert int(ledger.releases.round.max()) == summary["rounds"]
     assert 0 < certify(ledger, 8).rho == summary["rho"] < 2
     assert load_model(tmp_path / "run" / "model.npz").description.certificate.rho == summary["rho"]
+
+
+def test_synthetic_data_need_no_word_on_the_loss(anechoic: Command) -> None:
+    words = ("--machines", "8", "--rho", "2", "--rounds", "4", "--algorithm", "noisy-sgd", "--json")
+    code, printed, _ = anechoic("train", "--data", "synthetic", *words)
+    assert code == 0
+    assert json.loads(printed)["accuracy"] is not None
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "report"])

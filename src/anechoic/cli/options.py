@@ -17,7 +17,7 @@ from anechoic.privacy.noise import ORDER
 from anechoic.studies.experiment import Experiment, source_of
 from anechoic.studies.planned import planned
 from anechoic.studies.rundir import DELTA
-from anechoic.studies.sources import Synthetic
+from anechoic.studies.sources import SYNTHETIC, Synthetic
 
 Data = Annotated[str | None, typer.Option(help="mnist, digits, synthetic, or the path of a .csv or .parquet file.")]
 UnitNorm = Annotated[bool | None, typer.Option("--unit-norm/--own-norm", help="Scale each record to norm 1 first.")]
@@ -117,9 +117,11 @@ def values_of(config: Path | None, flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a file and flags, of which the flags win.
 
     Where the table names the machines, they need not be counted by hand; half of the machines take part in a round
-    where nothing else is said.
+    where nothing else is said, and the loss of synthetic data is the logistic one, for they have two labels.
     """
     values = ({} if config is None else read_config(config)) | located(settings_of(flags), Path.cwd())
+    if values.get("data") == SYNTHETIC:
+        values.setdefault("loss", "logistic")
     table = values.get("table")
     named = "table.machine" in values or (isinstance(table, Mapping) and "machine" in table)
     if named and "machines" not in values:

@@ -20,6 +20,9 @@ from anechoic.settings import Count, NotNegative, Seed, Share, check
 NAMED = ("digits", "mnist")
 SYNTHETIC = "synthetic"
 
+LARGEST = 2**28
+"""A synthetic population and what is drawn from it hold no more numbers: 2 GiB, and some more while they are made."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
@@ -84,6 +87,13 @@ def table_source(path: str, form: TableForm, kind: Labels, label_bound: float | 
 @lru_cache(maxsize=2)
 def synthetic_source(form: Synthetic, machines: int, diameter: float, seed: int) -> Source:
     """Return records drawn for every machine, and the population they were drawn from."""
+    numbers = machines * (form.records + form.support) * form.dimension
+    if numbers > LARGEST:
+        raise BadInput(
+            f"{machines:,} machines, each with {form.records} records of {form.dimension} features drawn from "
+            f"{form.support}, would hold {numbers:,} numbers in memory: set records, support or machines so that there "
+            f"are at most {LARGEST:,}"
+        )
     population = _population(form, machines, diameter)
     shards = population.sample(generator(seed, "split"), form.records)
     train = Records(
