@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import stat
@@ -18,7 +19,8 @@ from anechoic.flower.approved import digest_of
 from anechoic.flower.commands import Value, config_text, listens
 from anechoic.flower.credentials import KeyPair, find_credentials, make_credentials, make_key_pair
 from anechoic.flower.launch import Deployment, launch
-from anechoic.flower.processes import FederationFailed, living
+from anechoic.flower.processes import FederationFailed, Process, living
+from anechoic.flower.submission import Run
 from anechoic.flower.supernode import Place, SuperNode
 
 CLIENT = """
@@ -177,6 +179,20 @@ def test_a_federation_that_was_stopped_starts_again_at_once(tmp_path: Path) -> N
     for _ in range(2):
         with launch(1, tmp_path / "federation") as running:
             assert running.nodes[0].starts == 1
+
+
+def test_a_run_is_followed_from_its_own_first_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, log = tmp_path / "flwr", tmp_path / "run-0.log"
+    script.write_text("#!/bin/sh\necho Successfully started run 8\necho new\n")
+    script.chmod(0o700)
+    log.write_text("Successfully started run 7 ε\nold\n", encoding="utf-8")
+    monkeypatch.setattr("anechoic.flower.submission.program", lambda name: str(script))
+    superlink = Process("the SuperLink", ["sleep", "60"], {"PATH": os.environ["PATH"]}, tmp_path / "superlink.log")
+    try:
+        run = Run(tmp_path, [], {}, log, superlink)
+        assert (run.run_id, list(run.follow(30))) == (8, ["new"])
+    finally:
+        superlink.kill()
 
 
 def test_a_command_that_fails_says_so_in_one_line(app: Path, deployment: Deployment) -> None:

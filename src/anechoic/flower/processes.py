@@ -116,7 +116,8 @@ class Process:
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as file:
-            self._begin = file.tell()
+            self.begin = file.tell()
+            """Where in the log its own lines begin: those before are of earlier processes."""
             self._popen = self._start(command, environment, file)
         self._family = Family(self._popen.pid)
 
@@ -158,7 +159,7 @@ class Process:
     def written(self) -> str:
         """Return what it wrote, without colours."""
         with self.log.open("rb") as file:
-            file.seek(self._begin)
+            file.seek(self.begin)
             return COLOURS.sub("", file.read().decode(errors="replace"))
 
     def tail(self, lines: int = 20) -> str:

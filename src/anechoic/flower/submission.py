@@ -49,6 +49,7 @@ class Run:
         """
         until, begun = time.monotonic() + seconds, False
         with self._process.log.open(encoding="utf-8", errors="replace") as file:
+            file.seek(self._process.begin)
             line = ""
             while True:
                 over = not self._process.alive
