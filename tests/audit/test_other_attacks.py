@@ -78,6 +78,13 @@ def test_noise_of_another_size_than_the_ledgers_is_noticed(tmp_path: Path, monke
     assert not checks["the noise on the disk is as large as the ledger says"]
 
 
+def test_noise_of_too_few_steps_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By who has the store, even if the machine's code let it out: the certificate's ε would be too small."""
+    monkeypatch.setattr("anechoic.privacy.entropy.FINE", 0)
+    checks = {check.name: check.held for check in check_stores(stores(tmp_path, grid=2.0**-2), 1e-3)}
+    assert not checks["the noise has enough steps of its grid to count as continuous"]
+
+
 def test_a_signal_that_was_not_clipped_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anechoic.problems.linear.clip_factors", lambda norms, clip, summands: 50 + 0 * norms)
     checks = {check.name: check.held for check in check_stores(stores(tmp_path, strategy="square-root"), 1e-3)}

@@ -73,7 +73,7 @@ def test_an_owner_sees_that_a_store_is_sound(tmp_path: Path, anechoic: Command) 
     places = stores(tmp_path, strategy="square-root")
     code, out, _ = anechoic("audit", *(word for place in places for word in ("--store", str(place))))
     assert code == 0
-    assert out.count("ok      ") == 4
+    assert out.count("ok      ") == 5
 
 
 def test_an_owner_sees_that_what_was_sent_is_what_the_ledger_says(tmp_path: Path, anechoic: Command) -> None:
@@ -81,7 +81,7 @@ def test_an_owner_sees_that_what_was_sent_is_what_the_ledger_says(tmp_path: Path
     words = [word for place in places[:2] for word in ("--store", str(place))]
     code, out, _ = anechoic("audit", *words, "--transcript", str(transcript))
     assert code == 0
-    assert out.count("ok      ") == 7
+    assert out.count("ok      ") == 8
     two: dict[str, Any] = {"machine": np.repeat([0, 1], RECORDS), "record": np.tile(np.arange(RECORDS), 2)}
     np.savez("canaries.npz", coin=np.append(*map(coins_of, (0, 1))), direction=np.ones((2 * RECORDS, LENGTH)), **two)
     guessing = ("--transcript", str(transcript), "--planted", "canaries.npz")

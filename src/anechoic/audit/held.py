@@ -21,6 +21,7 @@ from scipy.stats import chi2
 from anechoic.algorithms.base import Algorithm, Keeps
 from anechoic.audit.findings import Check
 from anechoic.errors import BadInput
+from anechoic.privacy.conversions import FINE
 from anechoic.privacy.ledger import Floats, read_taken
 from anechoic.privacy.noise import SeededWhole
 from anechoic.problems import Ball, Problem
@@ -83,7 +84,7 @@ def check_stores(paths: Iterable[Path], doubt: float) -> list[Check]:
     noises = [(store, number, noise) for store in stores for number, noise in _noises(store).items()]
     tests = max(1, 2 * sum(len(store.replies) for store in stores) + len(noises) ** 2 // 2)
     checks = [_check_sizes(stores, doubt / tests), _check_apart(noises, doubt / tests), _check_seeded(noises)]
-    return [*checks, _check_signals(stores)]
+    return [_check_steps(stores), *checks, _check_signals(stores)]
 
 
 def opened(path: Path) -> Opened:
@@ -118,6 +119,17 @@ def _noises(store: Opened) -> dict[int, Vector]:
     if store.rule.keeps is Keeps.SIGNAL:
         return {number: store.replies[number] - memory for number, memory in store.memories.items()}
     return {}
+
+
+def _check_steps(stores: Sequence[Opened]) -> Check:
+    """Hold σ against the grid: noise of whole numbers must be fine for ε to follow from ρ as a certificate says."""
+    name = "the noise has enough steps of its grid to count as continuous"
+    all_of = ((step_deviation(store, row.number), store, row.number) for store in stores for row in store.rows)
+    steps, store, number = min(all_of, default=(math.inf, None, 0), key=lambda one: one[0])
+    if store is None:
+        return Check(name, True, "there are no releases")
+    told = f"{store.name}: release {number} has the fewest, {steps:.4g} to a deviation, where {FINE} are needed"
+    return Check(name, steps >= FINE, told)
 
 
 def _check_sizes(stores: Sequence[Opened], doubt: float) -> Check:
