@@ -108,6 +108,19 @@ def test_contributions_that_are_not_finite_count_as_zero_and_the_others_as_ever(
     np.testing.assert_allclose(total, Distance(3, Ball(2.0)).clipped_sum(terms, fine, 0.3), rtol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(3,), (6,), (6, 2), (3, 6)])
+def test_gradients_that_are_not_a_row_for_each_record_are_refused_in_a_sentence(shape: tuple[int, ...]) -> None:
+    class Wrong(Distance):
+        def gradients(self, point: Vector, records: Records) -> Vector:
+            return np.zeros(shape)
+
+    records = Records(np.zeros((6, 3)), np.zeros(6))
+    with pytest.raises(
+        BadInput, match=r"Wrong\.gradients must return a row of 3 numbers for each record, here an array"
+    ):
+        Wrong(3, Ball(2.0)).clipped_sum([Term(1, np.zeros(3))], records, 0.3)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_clipped_norm_is_never_above_the_clip(dtype: type[np.floating]) -> None:
     norms: Vector = np.concatenate([[0.0], np.geomspace(1e-18, 1e18, 2000), np.linspace(0.999, 1.001, 999)]).astype(

@@ -101,14 +101,24 @@ class Problem(ABC):
         record's share (1 where ``shares`` is None). This is the only way in which records enter a release.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            contributions = terms[0].weight * self.gradients(terms[0].point, records)
+            contributions = terms[0].weight * self._rows(terms[0].point, records)
             for weight, point in terms[1:]:
-                contributions += weight * self.gradients(point, records)
+                contributions += weight * self._rows(point, records)
             norms = np.linalg.norm(contributions, axis=1)
         drop_what_overflows(contributions, norms)
         factors = clip_factors(norms, clip, self.dimension)
         total: Vector = (factors if shares is None else factors * shares) @ contributions
         return total
+
+    def _rows(self, point: Vector, records: Records) -> Vector:
+        """Return the gradients, if they are a row for each record."""
+        rows = np.asarray(self.gradients(point, records))
+        if rows.shape != (records.size, self.dimension):
+            raise BadInput(
+                f"{type(self).__name__}.gradients must return a row of {self.dimension} numbers for each record, here "
+                f"an array of shape {(records.size, self.dimension)}, not {rows.shape}"
+            )
+        return rows
 
 
 def clip_factors(norms: Vector, clip: float, summands: int) -> Vector:
