@@ -19,6 +19,12 @@ PAGES = [
 BLOCK = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pages write files where they do not stay."""
+    monkeypatch.chdir(tmp_path)
+
+
 def name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
