@@ -47,7 +47,7 @@ def test_several_runs_are_compared_by_what_differs(anechoic: Command) -> None:
     assert anechoic("report", "a/run", "b/run", "--out", "both.html")[0] == 0
     found = tables(Path("both.html"))
     assert found["Settings that are not the same in all runs"] == [
-        ["run", "algorithm", "rho"],
+        ["setting", "a/run", "b/run"],
         ["a/run", "noise-cancelling", "2.0"],
         ["b/run", "sgd", "–"],
     ]

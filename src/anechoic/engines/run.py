@@ -122,8 +122,9 @@ def train(
     rounds : int, optional
         T. By default as many as the smallest shard allows (the phases' own number for the localised algorithms).
     rho : float, optional
-        The guarantee ρ²/2-zCDP for every record; None for the algorithms without privacy. With ``sampling`` it stands
-        for an ε instead: the one that ρ-GDP has at δ = 1e-5.
+        The guarantee ρ²/2-zCDP for every record; None for the algorithms without privacy. ``anechoic.rho_for(epsilon,
+        delta)`` returns the ρ of an ε. With ``sampling`` it stands for an ε instead: the one that ρ-GDP has at
+        δ = 1e-5.
     batch : int
         b, how many fresh records a machine uses in a round.
     clip, step, schedule

@@ -116,11 +116,8 @@ def _differences(runs: Sequence[Run]) -> Block:
         return Text("All runs have the same settings.")
     return Table(
         title="Settings that are not the same in all runs",
-        columns=(Column("run", number=False), *(Column(key, number=False) for key in differ)),
-        rows=tuple(
-            (run["name"], *(settings.get(key, ABSENT) for key in differ))
-            for run, settings in zip(runs, all_settings, strict=True)
-        ),
+        columns=(Column("setting", number=False), *(Column(run["name"], number=False) for run in runs)),
+        rows=tuple((key, *(settings.get(key, ABSENT) for settings in all_settings)) for key in differ),
     )
 
 
