@@ -115,6 +115,7 @@ def test_the_defaults_leave_no_machine_without_records_and_fit_the_machines_poli
     monkeypatch.setattr(trial, "run", failing(KeyboardInterrupt()))
     anechoic("federate", "--out", "run")
     proposal = trial.proposal_in(tmp_path / "run")
+    assert (proposal.algorithm, proposal.strategy, proposal.momentum) == ("momentum-sgd", "independent", 0.0)
     assert isinstance(proposal.rule(BinaryLogistic(3, Ball(1.0), bound=1.0)).schedule, CappedConstant)
     shards = []
     for number in range(4):
@@ -125,6 +126,13 @@ def test_the_defaults_leave_no_machine_without_records_and_fit_the_machines_poli
         assert tomllib.loads((place / "policy.toml").read_text())["epsilon"] == 8.0
     assert sum(shards) == 1438
     assert proposal.batch * proposal.rounds <= min(shards)
+
+
+def test_an_algorithm_that_is_named_has_its_own_noise() -> None:
+    _, proposal = proposed({"algorithm": "noise-cancelling", "data": "synthetic"}, {"rho": 1.0})
+    assert (proposal.strategy, proposal.momentum, proposal.schedule) == ("own", None, "capped")
+    _, proposal = proposed({"strategy": "optimised", "data": "synthetic"}, {"rho": 1.0})
+    assert (proposal.algorithm, proposal.strategy) == ("momentum-sgd", "optimised")
 
 
 def test_algorithms_that_read_their_records_again_are_told_how_many_there_are() -> None:

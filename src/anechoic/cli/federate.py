@@ -42,6 +42,10 @@ DEFAULTS: dict[str, Any] = {
 }
 """Found by simulating on the digits, which are public."""
 
+ALGORITHM: dict[str, Any] = {"algorithm": "momentum-sgd", "strategy": "independent", "momentum": 0.0}
+"""Where none is named. In so few rounds fresh noise leaves more to learn than noise that is taken off later, and a
+message that is lost costs a machine nothing but its records."""
+
 BUDGET = 8.0
 """The ε of each machine where nothing is said."""
 
@@ -56,6 +60,8 @@ PROPOSED = (
     "clip",
     "step",
     "schedule",
+    "strategy",
+    "momentum",
     "seed",
 )
 """The settings of an experiment that a server proposes, and the name of the run."""
@@ -77,13 +83,23 @@ def command(
     rounds: Annotated[int | None, typer.Option(help="T; by default 10.")] = None,
     target: Annotated[float | None, typer.Option("--epsilon", help="Each machine's budget; by default 8.")] = None,
     rho: Annotated[float | None, typer.Option(help="The same as ρ²/2-zCDP.")] = None,
-    algorithm: Annotated[str | None, typer.Option(help="A private one from 'anechoic algorithms'.")] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            help="A private one from 'anechoic algorithms'; by default momentum-sgd, without momentum and with "
+            "independent noise."
+        ),
+    ] = None,
     batch: Annotated[
         int | None, typer.Option(help="b, fresh records of a machine a round; by default what its records allow.")
     ] = None,
     clip: Annotated[float | None, typer.Option(help="Bound on a record's contribution; by default 0.5.")] = None,
     step: Annotated[float | None, typer.Option(help="η; by default 10.")] = None,
     schedule: Annotated[str | None, typer.Option(help="own, paper, capped or one-release.")] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="own, independent, cancelling, square-root, banded:W, optimised.")
+    ] = None,
+    momentum: Annotated[float | None, typer.Option(help="β of momentum-sgd.")] = None,
     loss: Annotated[str | None, typer.Option(help="softmax, logistic, hinge, least-squares or huber.")] = None,
     diameter: Annotated[float | None, typer.Option(help="Of the ball of parameters; by default 20.")] = None,
     split: Annotated[str | None, typer.Option(help="iid, dirichlet or by-label.")] = None,
@@ -154,7 +170,7 @@ def _prepared(out: Path | None, flags: Mapping[str, Any], budget: Mapping[str, f
 def proposed(flags: Mapping[str, Any], budget: Mapping[str, float]) -> tuple[Experiment, Proposal]:
     """Return the experiment that the flags describe, and what its server proposes to the machines."""
     rho = budget["rho"] if "rho" in budget else rho_for(budget["epsilon"], budget["delta"], Route.WHOLE)
-    values = {**DEFAULTS, **flags, "rho": rho}
+    values = {**DEFAULTS, **({} if "algorithm" in flags else ALGORITHM), **flags, "rho": rho}
     values.setdefault("loss", "logistic" if values["data"] == "synthetic" else "softmax")
     if find(values.get("algorithm", Experiment.algorithm)).keeps is Keeps.NOISE:
         values.setdefault("schedule", "capped")
