@@ -48,8 +48,8 @@ def test_several_runs_are_compared_by_what_differs(anechoic: Command) -> None:
     found = tables(Path("both.html"))
     assert found["Settings that are not the same in all runs"] == [
         ["setting", "a/run", "b/run"],
-        ["a/run", "noise-cancelling", "2.0"],
-        ["b/run", "sgd", "–"],
+        ["algorithm", "noise-cancelling", "sgd"],
+        ["rho", "2.0", "–"],
     ]
     assert found["Certificates"][2][5].endswith("no privacy")
     page = Path("both.html").read_text("utf-8")
