@@ -45,7 +45,9 @@ def program(name: str) -> str:
 def offline(home: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment for Flower's programs: this one, with Flower offline and at home in that directory.
 
-    >>> offline(Path("somewhere"))["FLWR_TELEMETRY_ENABLED"]
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as home:
+    ...     offline(Path(home))["FLWR_TELEMETRY_ENABLED"]
     '0'
     """
     inherited = {key: value for key, value in os.environ.items() if key.lower() not in PROXIES}
