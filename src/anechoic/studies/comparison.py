@@ -14,8 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from scipy.stats import ttest_ind_from_stats
-
 from anechoic.errors import AnechoicError, BadInput, positive
 from anechoic.files import write_json
 from anechoic.planning.costs import Costs, Limits
@@ -326,6 +324,8 @@ def held_against(rows: Sequence[Mapping[str, Any]], reference: str) -> list[dict
                 row["sd"] / math.sqrt(row["seeds"]), first["sd"] / math.sqrt(first["seeds"])
             )
             if entry["standard_error"] > 0:
+                from scipy.stats import ttest_ind_from_stats
+
                 sides = [(one["mean"], one["sd"], one["seeds"]) for one in (row, first)]
                 entry["p_value"] = float(ttest_ind_from_stats(*sides[0], *sides[1], equal_var=False).pvalue)
         found.append(entry)

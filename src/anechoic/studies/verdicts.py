@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from scipy.stats import ttest_ind_from_stats
-
 LEVEL = 0.05
 """The p-value below which a difference counts as significant (Welch's t-test, two-sided, corrected after Holm)."""
 
@@ -78,6 +76,8 @@ def _compare(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
         "paper_significant": None,
     }
     if one["accuracy_sd"] is not None and two["accuracy_sd"] is not None:
+        from scipy.stats import ttest_ind_from_stats
+
         test = ttest_ind_from_stats(
             *(one["accuracy_mean"], one["accuracy_sd"], one["seeds"]),
             *(two["accuracy_mean"], two["accuracy_sd"], two["seeds"]),

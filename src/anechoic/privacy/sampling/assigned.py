@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
 
 from anechoic.errors import positive, whole
 from anechoic.privacy.ledger import Floats
@@ -92,6 +89,9 @@ def _delta(shift: float, bins: int, epsilon: float) -> float:
     floor, and when what lies between two points of the grid is moved to the two with its mean kept. Where a T_j is
     above the grid's top, the integrand of P alone, whose mean is a probability, is taken.
     """
+    from scipy.fft import irfft, next_fast_len, rfft
+    from scipy.special import ndtr, ndtri
+
     reach = -float(ndtri(_TAIL))
     beyond = float(ndtr(-reach)) + (bins - 1) * float(ndtr(-reach - shift))
     top = 2 * math.sinh(shift * (reach + shift) - epsilon / 2)
@@ -121,6 +121,7 @@ def _delta(shift: float, bins: int, epsilon: float) -> float:
 
 def _tilt(values: Floats, masses: Floats) -> float:
     """Return the θ ≥ 0 at which E[T e^{θT}] is 0, for a law on a symmetric grid that reaches above 0."""
+    from scipy.optimize import brentq
 
     def mean(tilt: float) -> float:
         return float(masses @ (values * np.exp(tilt * (values - values[-1]))))
@@ -133,6 +134,8 @@ def _tilt(values: Floats, masses: Floats) -> float:
 
 def _masses(values: Floats, shift: float, epsilon: float) -> Floats:
     """Return the law of T = 2 sinh(a z − ε/2) up to the top of the grid, spread onto the grid as described above."""
+    from scipy.special import ndtr
+
     z = (np.arcsinh(values / 2) + epsilon / 2) / shift
     inside = _between(z)
     # E[e^{±az}; z in a cell] = e^{a²/2} P(z ± a in the cell), from which the mean of T.
@@ -148,5 +151,7 @@ def _masses(values: Floats, shift: float, epsilon: float) -> Floats:
 
 def _between(z: Floats) -> Floats:
     """Return the probability of a standard normal number between each two neighbours of ``z``, small ones accurate."""
+    from scipy.special import ndtr
+
     between: Floats = np.where(z[:-1] > 0, ndtr(-z[:-1]) - ndtr(-z[1:]), ndtr(z[1:]) - ndtr(z[:-1]))
     return between

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from anechoic.errors import BadInput, positive, whole
 from anechoic.privacy import conversions
@@ -152,6 +151,8 @@ def upper_bound(positives: Sequence[Floats], samples: int, doubt: float, moment:
     budget = -math.log(doubt)
     bet = _bet(budget, samples, moment)
     values = np.concatenate(positives) if positives else np.zeros(0)
+
+    from scipy.optimize import brentq
 
     def surplus(mean: float) -> float:
         wealth = np.log1p(bet * (mean - values)).sum() + (samples - len(values)) * math.log1p(bet * mean)
