@@ -14,6 +14,7 @@ from anechoic.engines import Run
 from anechoic.errors import AnechoicError, BadInput, Refused
 from anechoic.federation import Federation
 from anechoic.participation import Cyclic, Given, Trace
+from anechoic.privacy import PaperSchedule
 from anechoic.problems import Ball, BinaryLogistic, Box, Problem, Term
 from anechoic.records import Records, Vector
 
@@ -86,6 +87,13 @@ def test_a_setting_that_cannot_be_used_is_refused(
 def test_an_unknown_algorithm_is_refused_with_the_nearest_name(run_small: RunSmall) -> None:
     message = refusal(run_small, "sgd", algorithm="noise-cancelation")
     assert "no algorithm 'noise-cancelation'; did you mean 'noise-cancelling'?" in message
+
+
+def test_a_schedule_may_be_named_and_an_unknown_name_is_refused_with_the_nearest(run_small: RunSmall) -> None:
+    named, given = (run_small("noise-cancelling", schedule=one) for one in ("paper", PaperSchedule()))
+    assert np.array_equal(named.model, given.model)
+    with pytest.raises(BadInput, match="there is no schedule 'caped'; did you mean 'capped'"):
+        run_small("noise-cancelling", schedule="caped")
 
 
 @pytest.mark.parametrize("engine", ["machines", "collective"])

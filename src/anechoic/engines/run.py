@@ -23,7 +23,7 @@ from anechoic.participation import Given, Participation, Trace, Uniform
 from anechoic.privacy.certificate import Certificate, certify
 from anechoic.privacy.ledger import Ledger
 from anechoic.privacy.noise import ORDER, generator
-from anechoic.privacy.schedules import Schedule
+from anechoic.privacy.schedules import Schedule, named_schedule
 from anechoic.privacy.strategies import Strategy, find_strategy
 from anechoic.problems.base import Problem
 from anechoic.records import Records, Vector
@@ -94,7 +94,7 @@ def train(
     batch: int = 1,
     clip: float | None = None,
     step: float | None = None,
-    schedule: Schedule | None = None,
+    schedule: Schedule | str | None = None,
     seed: int = 0,
     engine: Engine = "auto",
     when_dry: Literal["refuse", "replace"] = "refuse",
@@ -127,8 +127,11 @@ def train(
         δ = 1e-5.
     batch : int
         b, how many fresh records a machine uses in a round.
-    clip, step, schedule
+    clip, step
         Override the algorithm's own formulas. Clipping always acts; the default bound is the one theory gives.
+    schedule : Schedule or str, optional
+        How noise grows with a machine's releases: 'paper', 'capped', 'one-release', or one of your own; by default the
+        algorithm's.
     seed : int
         Participation and noise are a function of it. A seeded run can be repeated, so it is a simulation. It repeats
         to the bit: linear algebra runs on one thread, so that no sum depends on how many cores were free.
@@ -203,7 +206,9 @@ def train(
     def build(rounds: int | None) -> Algorithm:
         smallest, asked = int(federation.sizes.min()), math.inf if rho is None else rho
         who = participation.participants
-        own = clip, step, schedule, grid, mixed, momentum, whole_shards, releases, pooled, drawing
+        rate = participation.participants / machines
+        timed = named_schedule(schedule, rounds, rate) if isinstance(schedule, str) else schedule
+        own = clip, step, timed, grid, mixed, momentum, whole_shards, releases, pooled, drawing
         return chosen(Setting(problem, machines, who, rounds, smallest, batch, asked, *own))
 
     if when_dry not in ("refuse", "replace"):

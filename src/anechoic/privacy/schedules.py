@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, overload
+from typing import Any, ClassVar, Literal, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from anechoic.errors import BadInput, Refused, positive, whole
+from anechoic.errors import BadInput, Refused, positive, unknown, whole
 
 Counts = npt.NDArray[np.integer[Any]]
 """Participation counts k = 1, 2, … of one release or of many."""
@@ -211,7 +211,7 @@ def planned_cap(rounds: int, participation_rate: float, deviations: float = 3.0)
     return min(rounds, math.ceil(mean + deviations * math.sqrt(mean * (1 - participation_rate))))
 
 
-def named_schedule(name: ScheduleName, rounds: int | None, participation_rate: float) -> Schedule | None:
+def named_schedule(name: ScheduleName | str, rounds: int | None, participation_rate: float) -> Schedule | None:
     """Return the schedule that settings call by that name, None for the algorithm's own.
 
     >>> named_schedule("capped", 1200, 0.5)
@@ -223,6 +223,8 @@ def named_schedule(name: ScheduleName, rounds: int | None, participation_rate: f
         return PaperSchedule()
     if name == "one-release":
         return OneRelease()
+    if name != "capped":
+        raise unknown("schedule", name, get_args(ScheduleName))
     if rounds is None:
         raise BadInput("a capped schedule needs the number of rounds to be set")
     return CappedConstant(planned_cap(rounds, participation_rate))
