@@ -287,7 +287,9 @@ def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_file(
 
 def test_ctrl_c_leaves_what_was_finished(tmp_path: Path) -> None:
     words = ("--records", "8000", "--engine", "machines", "--evaluations", "200", "--out", "run")
-    program = "from anechoic.cli import main; main()"
+    # A job in the background, as these tests may be, is told to ignore Ctrl-C.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{heed}; from anechoic.cli import main; main()"
     child = subprocess.Popen(
         [sys.executable, "-c", program, "train", *SMALL, *words],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

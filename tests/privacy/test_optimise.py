@@ -84,6 +84,18 @@ def test_entries_a_little_below_0_are_left_off_at_hardly_any_cost() -> None:
     assert effect(workload, encoder, variance) <= 1.005 * least_effect(workload)
 
 
+def test_what_is_far_from_allowed_is_not_cut_to_fit() -> None:
+    """By the objective that would be the least, with noises so large that the model leaves the range where it holds."""
+    problem = Huber(10, Ball(490.0), bound=1.0)
+    setting = Setting(problem, 5, 5, 64, 64, 1, 20.0, 0.18, 10.8, releases=64, strategy=SquareRoot(), momentum=0.5)
+    workload = random_calls(ALGORITHMS["momentum-sgd"](setting).response(), 1.0, 64)
+    best, strategy = solve(workload)[0], fit(workload)
+    assert best.min() < -0.3
+    mixing = np.linalg.inv(strategy.encoder(64))
+    loudest = np.diag(mixing * np.array(strategy.shape) @ mixing.T).max()
+    assert loudest < 10
+
+
 def test_many_releases_are_fitted_in_few_steps_and_nearly_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     releases, steps = 150, 0
     root = optimise._weighted_root

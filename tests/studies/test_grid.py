@@ -50,11 +50,13 @@ def long(experiment: Experiment) -> dict[str, Any]:
 
 
 PROGRAM = """
+import signal
 from pathlib import Path
 from anechoic.errors import Stopped
 from tests.studies.test_grid import GRID, carry_out, long
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is told to ignore it
     print("ready", flush=True)
     try:
         carry_out(GRID, Path("runs.jsonl"), jobs=2, work=long)

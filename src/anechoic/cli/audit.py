@@ -148,6 +148,7 @@ def _check_stores(
 def line(check: Check) -> str:
     """Return a check as a line.
 
+    >>> from anechoic.audit import Check
     >>> line(Check("the noise is there", True, "all of it"))
     'ok      the noise is there: all of it'
     """

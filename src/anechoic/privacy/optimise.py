@@ -9,9 +9,9 @@ With X = CᵀΣ⁻¹C, Σ = diag(σ_k²), that is tr(V X⁻¹), and a record of 
     minimise tr(V X⁻¹)   subject to   X_jj ≤ 1 for all j,
 
 which is convex. Its Lagrange multipliers v satisfy a fixed point that is iterated here. For some workloads the solution
-has a C with entries below 0, which is not allowed: then they are set to 0, or the workload's own diagonal is added to
-it, as little as helps, or the square root's noise is taken, whichever is best. ``docs/theory.md`` derives all this, and
-the bound below which no Gaussian mechanism can come.
+has a C with entries below 0, which is not allowed: then they are set to 0 if they are nearly that, or the workload's
+own diagonal is added to it, as little as helps, or the square root's noise is taken, whichever is best.
+``docs/theory.md`` derives all this, and the bound below which no Gaussian mechanism can come.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ WORK = 2e9
 releases there are fewer than STEPS, and what is found is near the best and not at it. Seconds, where it was minutes."""
 
 FEW, FAR = 30, 0.1
-"""Where C has entries below −FAR after FEW steps, no more are taken; what is tried in its place gets as many."""
+"""Where C has entries below −FAR after FEW steps, no more are taken; what is tried in its place gets as many. Nor are
+these set to 0: what little effect is left then rests on noises a hundred times as large that nearly cancel, and no
+run is so linear."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ def _fitted(flat: bytes) -> Fitted:
         return best
     root = SquareRoot().encoder(releases)
     safe = (root, np.full(releases, np.square(root).sum(axis=0).max()))
-    chosen = min((np.maximum(encoder, 0.0), variance), safe, key=lambda pair: effect(workload, *pair))
+    cut = (np.maximum(encoder, 0.0), variance) if encoder.min() >= -FAR else safe
+    chosen = min(cut, safe, key=lambda pair: effect(workload, *pair))
     least = effect(workload, *chosen)
     for share in np.geomspace(0.01, 100.0, 13):
         encoder, variance = solve(workload + share * np.diag(np.diag(workload)), FEW)
