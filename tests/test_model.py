@@ -66,6 +66,14 @@ def metadata(**changes: Any) -> Vector:
     return np.array(json.dumps({"format": FORMAT, "settings": {}, "versions": {}} | told | changes))
 
 
+def no_characters() -> Vector:
+    """Return metadata of which a number is beyond all characters."""
+    told = metadata()
+    held = np.frombuffer(told.tobytes(), "u4").copy()
+    held[5] = 0x1000074
+    return held.view(told.dtype).reshape(())
+
+
 WEIGHTS = np.ones((1, 3))
 
 
@@ -80,6 +88,7 @@ WEIGHTS = np.ones((1, 3))
         ({"weights": WEIGHTS, "metadata": np.ones(3)}, "no text"),
         ({"weights": WEIGHTS, "metadata": np.array("{")}, "not a model"),
         ({"weights": WEIGHTS, "metadata": np.array("[]")}, "its format"),
+        ({"weights": WEIGHTS, "metadata": no_characters()}, "can't decode"),
         ({"weights": WEIGHTS, "metadata": metadata(format="anechoic model 9")}, "its format"),
         ({"weights": WEIGHTS, "metadata": metadata(loss="cubic")}, "loss must be one of"),
         ({"weights": WEIGHTS, "metadata": metadata(bound="x")}, "bound must be a finite number above 0"),
@@ -95,6 +104,12 @@ def test_what_is_not_a_model_is_refused(arrays: dict[str, Any], sentence: str, t
     with pytest.raises(BadInput, match=sentence) as caught:
         load_model(pack(tmp_path / "model.npz", **arrays))
     assert "model.npz" in str(caught.value)
+
+
+def test_text_of_the_other_byte_order_is_read_as_well(tmp_path: Path) -> None:
+    told = metadata()
+    swapped = told.astype(told.dtype.newbyteorder(">"))
+    assert load_model(pack(tmp_path / "model.npz", weights=WEIGHTS, metadata=swapped)).description.features == 3
 
 
 class Bomb:

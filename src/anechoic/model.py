@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import sys
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -196,7 +197,7 @@ def load_model(path: str | Path) -> Model:
                 raise ValueError("its weights or its metadata are no array")
             if text.dtype.kind != "U" or text.shape != ():
                 raise ValueError("its metadata are no text")
-            told = json.loads(text.item())
+            told = json.loads(_decoded(text))
             if not isinstance(told, dict) or told.pop("format", None) != FORMAT:
                 raise ValueError(f"its format is not {FORMAT!r}")
             extra = {name: told.pop(name) for name in ("settings", "versions")}
@@ -205,6 +206,12 @@ def load_model(path: str | Path) -> Model:
             return Model(weights, build(Description, told), **extra)
         except UNREADABLE as error:
             raise BadInput(f"{path} is not a model that can be used: {brief(error)}") from None
+
+
+def _decoded(text: npt.NDArray[np.str_]) -> str:
+    """Return what an array of text holds. NumPy would make strings of numbers that are no characters at all."""
+    order = sys.byteorder if text.dtype.byteorder == "=" else {"<": "little", ">": "big"}[text.dtype.byteorder]
+    return text.tobytes().decode(f"utf-32-{order[0]}e").rstrip("\0")
 
 
 def to_sklearn(model: Model) -> BaseEstimator:

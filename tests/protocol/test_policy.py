@@ -165,6 +165,11 @@ def test_a_grid_too_coarse_for_the_noise_is_refused_and_no_default_is(world: Mak
             assert here.node(number).enrol(here.proposal).releases == 0
 
 
+def test_a_guarantee_so_weak_that_no_grid_is_fine_enough_is_refused() -> None:
+    with pytest.raises(BadInput, match="there is no grid on which noise for rho = 1e\\+308 has steps enough"):
+        proposal_of(rho=1e308).rule(problem_of())
+
+
 @pytest.mark.parametrize("name", [name for name, algorithm in ALGORITHMS.items() if algorithm.noise_by])
 @pytest.mark.parametrize("rho", [0.01, 1.0, 50.0])
 def test_noise_on_a_grid_that_was_not_proposed_is_fine_even_in_a_shard_that_is_much_larger(

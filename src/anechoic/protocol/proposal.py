@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -160,8 +161,10 @@ class Proposal:
         exact = all(multiple.is_integer() for multiple in plain.taken(1))
         share = ROUNDING_SHARE if exact else ROUNDING_SHARE / 8
         smallest = 2 * plain.clip / plain.setting.records
-        finest = min(share / math.sqrt(problem.dimension), 1 / (FINE * LARGER * self.rho))
-        return build(2.0 ** math.floor(math.log2(smallest * finest)))
+        step = smallest * min(share / math.sqrt(problem.dimension), 1 / (FINE * LARGER) / self.rho)
+        if not step >= sys.float_info.min:
+            raise BadInput(f"there is no grid on which noise for rho = {self.rho:g} has steps enough")
+        return build(2.0 ** math.floor(math.log2(step)))
 
     def binding(self, problem: Problem) -> str:
         """Return a digest of the settings and the problem: two runs that differ in anything differ in it."""
