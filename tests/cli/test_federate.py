@@ -107,6 +107,8 @@ def test_a_federation_goes_on_without_machines_that_cannot_or_may_not_answer(
     assert model.any()
     assert found["measured"]["accuracy"] > 0
     assert anechoic("federate", "--out", "run")[0] == 2
+    monkeypatch.setattr(trial, "run", failing(AssertionError("nothing is to be started for what is over")))
+    assert json.loads(anechoic("federate", "--resume", "--out", "run", "--json")[1]) == found
 
 
 def test_the_defaults_leave_no_machine_without_records_and_fit_the_machines_policies(

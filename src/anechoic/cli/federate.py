@@ -129,8 +129,9 @@ def command(
     )
     board = Board(trial.proposal_in(directory).machines)
     try:
-        with closing(trial.run(directory, resume=resume, answer_seconds=answer_seconds)) as events:
-            _follow(events, board, delta, quiet=as_json, resumed=resume)
+        if not (resume and trial.is_over(directory)):
+            with closing(trial.run(directory, resume=resume, answer_seconds=answer_seconds)) as events:
+                _follow(events, board, delta, quiet=as_json, resumed=resume)
     except FederationFailed as failure:
         print(f"anechoic: {failure}", file=sys.stderr)
         raise typer.Exit(1) from None

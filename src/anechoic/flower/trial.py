@@ -211,6 +211,15 @@ def _proven(account: Account, budget: float, delta: float) -> dict[str, Any]:
     }
 
 
+def is_over(directory: Path) -> bool:
+    """Tell whether the federation in a directory has run all its rounds."""
+    try:
+        told = json.loads((directory / SERVER / RESULT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    return bool(told["rounds"] == proposal_in(directory).rounds)
+
+
 def _has_begun(directory: Path) -> bool:
     return (directory / SERVER / checkpoints.FILE).exists()
 
