@@ -70,7 +70,7 @@ class Faults:
         for kind, torn in ((f"{who} killed", False), (f"{who} lost power in a write", True)):
             if self.drawn(kind):
                 writes = torn or bool(self.rng.random() < 0.7)
-                statement = int(self.rng.integers(0, 12 if writes else 40))
+                statement = int(self.rng.integers(0, 7 if writes else 40))
                 return Blow(statement, writes, bool(self.rng.random() < 0.5), torn)
         return None
 

@@ -91,6 +91,13 @@ def test_machines_that_are_numbers_stand_by_size_before_words(tmp_path: Path) ->
     assert load_table(write(tmp_path, PEOPLE), form(), "classes").machines == ("2", "10", "north")
 
 
+def test_a_columns_name_is_told_shortly_however_long_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path, f"{'x' * 20_000},clinic,sick\nmany,north,no\n1,2,yes\n")
+    with pytest.raises(BadInput, match="which is not a number") as caught:
+        load_table(path, form(bound=1.0), "classes")
+    assert len(str(caught.value)) < 1000
+
+
 def test_the_split_is_a_function_of_its_seed_alone(tmp_path: Path) -> None:
     path = write(tmp_path, PEOPLE)
     first, again, other = (load_table(path, form(split_seed=seed), "classes") for seed in (1, 1, 2))

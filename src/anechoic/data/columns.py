@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from anechoic.errors import BadInput, MissingExtra, shown, unknown
+from anechoic.errors import BadInput, MissingExtra, brief, shown, unknown
 
 SUFFIXES = (".csv", ".parquet")
 """How the name of a table ends."""
@@ -155,7 +155,7 @@ def _read_parquet(path: Path, wanted: Wanted) -> Columns:
             chosen = wanted.chosen(path, file.schema_arrow.names)
             table = file.read(columns=list(dict.fromkeys([*wanted.texts, *chosen])))
     except arrow.ArrowException as error:
-        raise BadInput(f"{path} is not a Parquet file: {error}") from None
+        raise BadInput(f"{path} is not a Parquet file: {brief(error)}") from None
     for name in table.column_names:
         if table[name].null_count:
             raise _refusal(path, int(np.argmax(table[name].is_null().to_numpy())), name, _why(""))
@@ -164,7 +164,7 @@ def _read_parquet(path: Path, wanted: Wanted) -> Columns:
         try:
             found[:, place] = table[name].to_numpy().astype(np.float64)
         except (TypeError, ValueError):
-            raise BadInput(f"{path}, column {name!r} holds {table[name].type}, not numbers") from None
+            raise BadInput(f"{path}, column {shown(name)} holds {brief(table[name].type)}, not numbers") from None
     texts = {name: [str(cell).strip() for cell in table[name].to_pylist()] for name in wanted.texts}
     return Columns(path, chosen, found, texts)
 
@@ -176,4 +176,4 @@ def _why(cell: str) -> str:
 
 
 def _refusal(path: Path, row: int, column: str, why: str) -> BadInput:
-    return BadInput(f"{path}, row {row + 1}, column {column!r} {why}")
+    return BadInput(f"{path}, row {row + 1}, column {shown(column)} {why}")

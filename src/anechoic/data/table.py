@@ -244,7 +244,7 @@ def _cells(path: Path, form: TableForm, texts: tuple[str, ...]) -> Columns:
     """Read the columns; the machine's is no feature even where it is not needed."""
     apart = tuple(name for name in (form.label, form.machine) if name is not None)
     if clash := set(form.features or ()) & set(apart):
-        raise BadInput(f"table.features must not name {clash.pop()!r}, which is the label or the machine")
+        raise BadInput(f"table.features must not name {shown(clash.pop())}, which is the label or the machine")
     return read_columns(path, Wanted(texts, form.features, leave=apart), form.delimiter)
 
 
