@@ -77,13 +77,13 @@ mutants-audit: $(READY) ## Break the code that releases on purpose; an audit mus
 	$(BIN)/python -m tests.mutants.audits
 
 chaos: $(READY) ## Thousands of schedules of faults, and runs whose real processes are killed (about an hour)
-	$(BIN)/python -m tests.chaos --schedules 2000 --breakages 40 --out results/chaos
+	$(BIN)/python -m tests.chaos --schedules 2000 --breakages 120 --out results/chaos
 	$(BIN)/python -m tests.chaos --processes 20 --out results/chaos
 
 liars: $(READY) ## A lying server: 12,000 messages to machines with real stores (about 5 minutes)
 	$(BIN)/python -m tests.chaos.liars --tries 12000 --out results/chaos
 
-randomness: $(READY) ## Every sampler of noise, examined at 100 million draws (about 40 minutes)
+randomness: $(READY) ## Every sampler of noise, examined at 100 million draws (about an hour)
 	$(BIN)/python -m tests.randomness --out results/randomness
 
 fuzz: $(READY) ## A million mutated inputs at everything that reads from outside, then atheris (about an hour)
