@@ -74,6 +74,7 @@ def test_canaries_come_from_a_file_and_others_are_refused(
         ({"record": 0 * planted.record}, "no record twice"),
         ({"machine": planted.machine - 1}, "machine must be a whole number of at least 0"),
         ({"direction": 0 * planted.direction}, "none of zeros"),
+        ({"direction": np.full(planted.direction.shape, 0x7F800001, np.uint32).view(np.float32)}, "finite numbers"),
     ):
         np.savez(path, **(arrays | change))
         with pytest.raises(BadInput, match=why):

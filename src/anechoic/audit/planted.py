@@ -45,7 +45,8 @@ def read_planted(path: Path) -> Planted:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             machine, record, coin = (np.asarray(arrays[name]) for name in Planted._fields[:3])
-            direction = np.asarray(arrays["direction"], np.float64)
+            with np.errstate(invalid="ignore"):  # of NaNs that signal, to make wider numbers is an invalid operation
+                direction = np.asarray(arrays["direction"], np.float64)
     except UNREADABLE:
         raise BadInput(f"{path} is no .npz file with the arrays {', '.join(Planted._fields)}") from None
     if direction.ndim != 2 or not np.isfinite(direction).all() or not direction.any(axis=1).all():
