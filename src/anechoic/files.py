@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -11,9 +12,14 @@ from tempfile import NamedTemporaryFile
 from tokenize import TokenError
 from typing import Any
 
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python that was built without it cannot read such archives either
+    LZMAError = EOFError  # type: ignore[assignment, misc]
+
 UNREADABLE = (
     *(ValueError, KeyError, TypeError, EOFError, NotImplementedError, OverflowError, OSError),
-    *(MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error, SyntaxError, TokenError),
+    *(MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error, LZMAError, SyntaxError, TokenError),
 )
 """What a damaged or hostile archive of arrays makes its readers raise."""
 

@@ -90,3 +90,15 @@ def test_canaries_come_from_a_file_and_others_are_refused(
     late = planted._replace(record=planted.record + 10_000)
     with pytest.raises(BadInput, match="has used a canary"):
         guess_planted(stores, transcript, late, effort)
+
+
+def test_an_archive_that_claims_to_be_compressed_another_way_is_refused(tmp_path: Path) -> None:
+    """By LZMA (method 14), and is not: its reader has an error of its own for that."""
+    path = tmp_path / "canaries.npz"
+    np.savez(path, machine=[0, 0], record=[0, 1], coin=[0, 1], direction=np.ones((2, 2)))
+    content = bytearray(path.read_bytes())
+    for signature, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        content[content.index(signature) + place] = 14
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match=r"is no \.npz file with the arrays"):
+        read_planted(path)
