@@ -1,4 +1,4 @@
-"""Writing files so that each is whole or not there."""
+"""Files: written so that each is whole or not there, read for what they are, and closed by who opened them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import struct
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from tokenize import TokenError
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 try:
     from lzma import LZMAError
@@ -22,6 +24,22 @@ UNREADABLE = (
     *(MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error, LZMAError, SyntaxError, TokenError),
 )
 """What a damaged or hostile archive of arrays makes its readers raise."""
+
+
+class Closing(ABC):
+    """What has files open; use it in a ``with`` statement."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the files."""
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

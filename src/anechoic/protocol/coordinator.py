@@ -11,8 +11,6 @@ import logging
 import math
 from collections.abc import Collection
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from anechoic.algorithms.base import Query
 from anechoic.engines.machine import hash_of
 from anechoic.engines.server import Server
 from anechoic.errors import BadInput, Refused
+from anechoic.files import Closing
 from anechoic.privacy.budget import Budget
 from anechoic.privacy.entropy import EXACT, DiscreteGaussian
 from anechoic.privacy.ledger import Release, Use
@@ -34,7 +33,7 @@ from anechoic.records import Vector
 LOG = logging.getLogger(__name__)
 
 
-class Coordinator:
+class Coordinator(Closing):
     """The server's side of a run, open for this process alone; use it in a ``with`` statement.
 
     Parameters
@@ -105,12 +104,8 @@ class Coordinator:
         self.server.budget = Budget.of(self.proposal.rho, self.server.ledger, parents)
         self._acknowledged = self.checkpoints.oldest_absorbed()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let others use the server's files."""
         self.checkpoints.close()
         if self.transcript is not None:
             self.transcript.close()

@@ -9,10 +9,9 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from anechoic.errors import BadInput, Unavailable
+from anechoic.files import Closing
 
 PATIENCE = 30.0
 """Seconds to wait for another process that holds the file."""
@@ -36,18 +35,10 @@ class Outdated(BadInput):
     """A file of another form of the same kind: another version of this package wrote it, and may read it otherwise."""
 
 
-class Opened:
+class Opened(Closing):
     """A file that is open for this process alone; use it in a ``with`` statement."""
 
     _database: sqlite3.Connection
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let others use the file."""

@@ -11,10 +11,10 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from anechoic.errors import BadInput
+from anechoic.files import Closing
 
 FILE = "messages.jsonl"
 
@@ -36,7 +36,7 @@ class Said(NamedTuple):
         return json.dumps({**self._asdict(), "message": base64.b64encode(self.message).decode()})
 
 
-class Transcript:
+class Transcript(Closing):
     """A file that grows by a line for each message; use it in a ``with`` statement.
 
     A last line that a crash broke off is removed when the file is opened again: its message will be sent again.
@@ -48,14 +48,6 @@ class Transcript:
         held = self._file.read()
         self._file.truncate(held.rfind(b"\n") + 1)
         self._file.seek(0, os.SEEK_END)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""
